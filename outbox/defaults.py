@@ -1,0 +1,75 @@
+"""The defaults of every limit, in one table, and the constraints between them.
+
+Pure. The documentation's table is rendered from `Limits`; each limit can be set per tool.
+Durations are seconds, sizes are bytes, the rest are counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+def _limit(default: float, meaning: str) -> float:
+    value: float = field(default=default, metadata={"meaning": meaning})
+    return value
+
+
+def _count(default: int, meaning: str) -> int:
+    value: int = field(default=default, metadata={"meaning": meaning})
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one outbox. A tool's contract may override those that `ToolContract` repeats."""
+
+    claim_lease_seconds: float = _limit(30, "a claim without a send mark lapses after this")
+    prepare_limit_seconds: float = _limit(20, "all harmless requests before the effect together")
+    send_deadline_seconds: float = _limit(5, "from asking for the mark to the first byte")
+    call_limit_seconds: float = _limit(30, "first byte of the request to last byte of the answer")
+    settle_seconds: float = _limit(60, "how long a request may still take effect at the tool")
+    clock_allowance_seconds: float = _limit(5, "slack between deadlines that different parts hold")
+    heartbeat_seconds: float = _limit(5, "one beat per worker process")
+    dead_after_seconds: float = _limit(20, "a process without a beat for this long is dead")
+    term_grace_seconds: float = _limit(35, "how long SIGTERM waits for calls in flight")
+    park_after_seconds: float = _limit(900, "an unknown older than this is a person's turn")
+    unready_limit_seconds: float = _limit(3600, "no worker could prepare the call for this long")
+    gate_limit_seconds: float = _limit(86_400, "an approval that nobody gave")
+    retention_seconds: float = _limit(30 * 86_400, "final rows keep their details this long")
+    redelivery_window_seconds: float = _limit(86_400, "the longest that a planner asks again")
+    backoff_base_seconds: float = _limit(1, "first delay; doubles with full jitter")
+    backoff_cap_seconds: float = _limit(300, "longest delay")
+    lock_timeout_seconds: float = _limit(0.5, "longest wait for another transaction's row lock")
+    max_sends: int = _count(20, "send marks of one intent generation")
+    max_resends: int = _count(6, "same-key resends and reconciler's clears")
+    max_claims: int = _count(5, "lapses of a row claimed alone before it is poisoned")
+    max_probes: int = _count(12, "probes before the row is parked")
+    result_limit_bytes: int = _count(65_536, "largest stored result")
+    args_limit_bytes: int = _count(1_048_576, "largest stored arguments")
+
+    @property
+    def ack_seconds(self) -> float:
+        """Lease of a send: from the mark until the reaper may expire it."""
+        return self.send_deadline_seconds + self.call_limit_seconds + self.clock_allowance_seconds
+
+    @property
+    def margin_seconds(self) -> float:
+        """How long before the end of a key window the last resend's first byte may leave."""
+        return self.call_limit_seconds + self.settle_seconds + self.clock_allowance_seconds
+
+
+def broken_constraints(limits: Limits) -> list[str]:
+    """Return one sentence for each constraint between limits that does not hold."""
+    problems = []
+    if limits.claim_lease_seconds <= limits.prepare_limit_seconds + limits.clock_allowance_seconds:
+        problems.append("claim_lease must be longer than prepare_limit + clock_allowance")
+    if limits.dead_after_seconds < 2 * limits.heartbeat_seconds:
+        problems.append("dead_after must be at least two heartbeats")
+    if limits.retention_seconds < limits.redelivery_window_seconds:
+        problems.append("retention must not be shorter than redelivery_window")
+    if limits.backoff_cap_seconds < limits.backoff_base_seconds:
+        problems.append("backoff_cap must not be shorter than backoff_base")
+    return problems
+
+
+DEFAULTS = Limits()
