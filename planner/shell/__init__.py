@@ -1,0 +1,1 @@
+"""The planner's calls against a real database, and the consumer's loop."""

@@ -1,0 +1,1 @@
+"""The transports that carry an adapter's requests to a tool."""
