@@ -65,7 +65,7 @@ $(STAMP): pyproject.toml constraints.txt $(STALE)
 	@echo 'Setting up $(VENV) (once; a minute or two)'
 	@rm -f $@
 	@$(PYTHON) -m venv $(if $(STALE),--clear) $(VENV)
-	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install -qq -c constraints.txt -e '.[dev]'
 	@echo '$(CURDIR)' > $@
 
 # Phony, and asked for only where the environment has to be built anew.
