@@ -42,7 +42,7 @@ class Claimed:
     version: int
     lane: str
     args: dict[str, Any] = field(repr=False)
-    contract_id: int
+    contract_id: int | None = None
     sends: int = 0
     handle: Any = field(default=None, repr=False)
     suspect: bool = False

@@ -76,11 +76,19 @@ def _outbox_prefix(outbox: str) -> str:
     return _PREFIX if outbox == DEFAULT_OUTBOX else f"{_PREFIX}.{outbox}"
 
 
+def reconnect_once() -> Retry:
+    """Return the retry rule of every client here: once, at once, for a dead pooled connection.
+
+    A restart of Redis leaves such connections behind. A time-out is not tried again: it would
+    only double the time that a frozen server costs.
+    """
+    return Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
+
+
 def bus_client(url: str, socket_seconds: float = SOCKET_SECONDS) -> Redis:
     """Return a Redis client that gives up fast; never hand it to an RQ worker.
 
-    An RQ worker raises the time-outs on the pool of the client that it is given. The one retry
-    is for a pooled connection that a restart of Redis left dead; a time-out is not retried.
+    An RQ worker raises the time-outs on the pool of the client that it is given.
 
     Raises:
         ValueError: the URL is none that redis-py knows.
@@ -89,7 +97,7 @@ def bus_client(url: str, socket_seconds: float = SOCKET_SECONDS) -> Redis:
         url,
         socket_timeout=socket_seconds,
         socket_connect_timeout=socket_seconds,
-        retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
+        retry=reconnect_once(),
     )
 
 

@@ -129,6 +129,7 @@ CREATE INDEX intent_state_probe ON {schema}.intent_state (probe_at) WHERE probe_
 CREATE INDEX intent_state_parked ON {schema}.intent_state (parked_at) WHERE parked_at IS NOT NULL;
 CREATE INDEX intent_state_withdraw ON {schema}.intent_state (withdraw_at)
     WHERE withdraw_at IS NOT NULL;
+CREATE INDEX intent_state_undo ON {schema}.intent_state (undo) WHERE undo IS NOT NULL;
 
 -- The reaper's way to open attempts and the consumer's way to settled rows: one row per batch.
 CREATE TABLE {schema}.claim_batch (
