@@ -140,7 +140,8 @@ class RaisedError:
     """The function raised something else; nobody can tell what it did before."""
 
     error_type: str
-    text: str = field(default="", repr=False)
+    text: str = ""
+    """Where it was raised (file and line); never the message, which may hold arguments."""
 
 
 @dataclass(frozen=True, slots=True)
