@@ -302,6 +302,18 @@ def test_sigterm_while_redis_is_gone(worker: Program, valkey: ValkeyProcess) -> 
     assert worker.calls()[-1] == "idle True"
 
 
+def test_a_frozen_redis_holds_up_neither_work_nor_sigterm(
+    worker: Program, valkey: ValkeyProcess
+) -> None:
+    """A server that accepts and never answers: lanes are polled, and SIGTERM ends in order."""
+    start_and_list(worker, valkey)
+    valkey.signal(signal.SIGSTOP)
+    eventually(lambda: drains(worker) >= 1, "lanes are polled")
+    worker.terminate()
+    assert worker.exit_code() == 0
+    assert worker.calls()[-1] == "idle True"
+
+
 def test_rq_worker_pool_runs_without_a_scheduler(
     valkey: ValkeyProcess, bus: TokenBus, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from .counting_drainer import CALLS
 
 DEADLINE_SECONDS = 20.0
 WORKER_CLASS = "ackbox.workers.shell.rq_worker.AckboxWorker"
+INHERITED_PATH = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 _tick = threading.Event()
 T = TypeVar("T")
 
@@ -99,7 +100,7 @@ class Program:
         self._command = list(command)
         self._environ = {
             **os.environ,
-            "PYTHONPATH": str(Path(__file__).parent),
+            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *INHERITED_PATH]),
             "ACKBOX_DRAINER": "counting_drainer:build",
             CALLS: str(self.calls_path),
             **environ,

@@ -100,7 +100,7 @@ class WorkerPool:
         finally:
             self._kill_rest()
             for number, handler in before.items():
-                signal.signal(number, handler)
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
         return STOPPED if has_ended and not has_failed else FAILED
 
     def stop(self) -> None:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from redis import Redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+from redis.exceptions import ResponseError
 from rq import Queue, SimpleWorker, worker_registration
 from rq.exceptions import AbandonedJobError
 from rq.executions import Execution
@@ -26,7 +25,7 @@ from rq.timeouts import BaseDeathPenalty
 from rq.utils import now
 from rq.worker import WorkerStatus
 
-from ...outbox.shell.redis_bus import DRAIN_FUNCTION, REDIS_ERRORS, RESULTS_FUNCTION
+from ...outbox.shell.redis_bus import DRAIN_FUNCTION, REDIS_ERRORS, RESULTS_FUNCTION, reconnect_once
 
 if TYPE_CHECKING:
     from redis.client import Pipeline, PubSub, PubSubWorkerThread
@@ -68,7 +67,7 @@ class BookkeepingWorker(SimpleWorker):
         for queue in self.queues:
             queue.serializer = self.serializer
         self._exc_handlers.append(self._count_abandoned)
-        self.connection.set_retry(Retry(NoBackoff(), 1))
+        self.connection.set_retry(reconnect_once())
 
     @property
     def dequeue_timeout(self) -> int:
@@ -77,8 +76,8 @@ class BookkeepingWorker(SimpleWorker):
 
     @property
     def connection_timeout(self) -> int:
-        """Wait five seconds for any answer of Redis, longer than the blocking pop."""
-        return self.dequeue_timeout + 4
+        """Wait three seconds for any answer of Redis, longer than the blocking pop."""
+        return self.dequeue_timeout + 2
 
     def absorb(self, what: str, action: Callable[[], object]) -> BaseException | None:
         """Do a Redis call; return its error, counted under `what`, instead of raising it."""
@@ -109,7 +108,7 @@ class BookkeepingWorker(SimpleWorker):
 
     def register_death(self) -> None:
         """Take this worker off the lists; a full Redis still allows the removal alone."""
-        if self.absorb("unregister", super().register_death):
+        if isinstance(self.absorb("unregister", super().register_death), ResponseError):
             self.absorb("unregister", partial(worker_registration.unregister, self))
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:

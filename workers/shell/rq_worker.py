@@ -97,10 +97,13 @@ class AckboxWorker(BookkeepingWorker):
             watch_parent(self.grace_seconds + 5)
             self.bootstrap(logging_level, date_format, log_format)
             try:
-                return self._loop(burst, max_jobs, max_idle_time)
+                has_worked = self._loop(burst, max_jobs, max_idle_time)
             finally:
                 self._finish_attempts(burst)
                 self.teardown()  # type: ignore[no-untyped-call]
+        if self._is_cold:  # RQ swallows a SystemExit that hits a token
+            raise SystemExit(COLD_EXIT_CODE)
+        return has_worked
 
     def _loop(self, burst: bool, max_jobs: int | None, max_idle_time: int | None) -> bool:
         tokens, idle_since = 0, monotonic()
@@ -228,7 +231,7 @@ class AckboxWorker(BookkeepingWorker):
             yield
         finally:
             for number, handler in before.items():
-                signal.signal(number, handler)
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
             self._wake.wake()
             stopper.join()
             self._wake.close()

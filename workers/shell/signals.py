@@ -33,10 +33,12 @@ class WakePipe:
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for a wake-up and swallow it; False when the time passed first."""
-        ready, _, _ = select.select([self._read_fd], [], [], seconds)
-        if ready:
+        poll = select.poll()  # unlike select, good for any number of open files
+        poll.register(self._read_fd, select.POLLIN)
+        is_ready = bool(poll.poll(None if seconds is None else seconds * 1000))
+        if is_ready:
             os.read(self._read_fd, 4096)
-        return bool(ready)
+        return is_ready
 
     def close(self) -> None:
         """Close both ends. No handler may still point here."""
