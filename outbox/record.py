@@ -144,11 +144,3 @@ def _unknown(row: Row, outcome: Unknown, fence: int | None) -> Decision:
         diverge=success and row.state in _EVIDENCE_OPENS,
         code="recorded" if own else "stale_fence",
     )
-
-
-def doubt_diverges(row: Row, edge: str) -> bool:
-    """Return whether settling an `in_doubt` row as not applied opens a divergence by itself.
-
-    A person queued it again past the tool's key window, so an earlier send may have landed.
-    """
-    return row.in_doubt and edge.partition(".")[0] in ("refuse", "withdraw")

@@ -6,80 +6,38 @@ May import the pure core and SQLAlchemy.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from itertools import groupby
-from typing import Any
 
 from sqlalchemy import Connection
 
-from ..model import Actor, Move, State
-from ..outcome import Outcome, kind_of, to_document
+from ..model import Actor, State
+from .divergence import diverge
+from .edge_batch import (
+    Moved,
+    Note,
+    Observation,
+    Write,
+    note,
+    observation_of,
+    observe,
+    order,
+    take_edges,
+)
 from .statements import Statements
 
-_SAID = tuple(field.name for field in fields(Move))
+__all__ = [
+    "Moved",
+    "Note",
+    "Observation",
+    "Write",
+    "note",
+    "observation_of",
+    "observe",
+    "order",
+    "perform",
+]
 
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What is kept of an outcome, a probe, a statement or an order; told apart by its number."""
-
-    kind: str
-    outcome: str
-    document: dict[str, Any]
-    number: int = 0
-    ref: str | None = None
-
-
-def observation_of(outcome: Outcome, kind: str = "attempt", number: int = 0) -> Observation:
-    """Return the observation of an adapter's outcome."""
-    document = to_document(outcome)
-    return Observation(kind, kind_of(outcome), document, number, document.get("ref"))
-
-
-def order(reason: str, outcome: str = "not_applied", number: int = 0) -> Observation:
-    """Return the observation that withdraw, adopt and compensate write themselves."""
-    return Observation("order", outcome, {"kind": outcome, "reason": reason}, number)
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """A move, who makes it, and what is kept beside it."""
-
-    move: Move
-    actor: Actor
-    contract_id: int | None = None
-    """The row's stamped contract, as the decision saw it; part of the compare-and-set."""
-    observation: Observation | None = None
-    actor_name: str | None = None
-    detail: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A row after its edge."""
-
-    seq: int
-    edge: str
-    state: State
-    fence: int
-
-
-def _record(write: Write) -> dict[str, Any]:
-    record = {name: getattr(write.move, name) for name in _SAID if name != "edge"}
-    record["actor"] = write.actor.value
-    record["actor_name"] = write.actor_name
-    record["detail"] = write.detail
-    if write.move.contract_id is None:
-        record["contract_id"] = write.contract_id
-    if write.observation is not None:
-        seen = write.observation
-        record |= {
-            "kind": seen.kind, "number": seen.number, "outcome": seen.outcome,
-            "ref": seen.ref, "document": seen.document,
-        }  # fmt: skip
-    return record
+_SETTLED_AS_NOTHING = (State.FAILED, State.CANCELLED)
 
 
 def perform(
@@ -88,63 +46,19 @@ def perform(
     """Perform the moves, one statement per edge, and return those that took place, by seq.
 
     A move that is missing in the answer met a guard that does not hold; nothing of it is kept but
-    its observation.
+    its observation. A row that settles as not applied while a send of it is in doubt opens a
+    divergence in the same transaction.
     """
-    done: dict[int, Moved] = {}
-    ordered = sorted(writes, key=lambda write: (write.move.edge, write.move.seq))
-    for edge, group in groupby(ordered, key=lambda write: write.move.edge):
-        statement, limits = statements.edge(edge)
-        moves = json.dumps([_record(write) for write in group], default=str)
-        found = connection.execute(statement, {"moves": moves, "edge": edge, **limits})
-        for seq, state, fence in found:
-            done[seq] = Moved(seq, edge, State(state), fence)
+    done = take_edges(connection, statements, writes)
+    for seq in _doubtful(connection, statements, done.values()):
+        diverge(connection, statements, seq, actor=Actor.OUTBOX, reason="in_doubt")
     return done
 
 
-def observe(
-    connection: Connection,
-    statements: Statements,
-    seen: Iterable[tuple[int, int, Observation, Actor]],
-) -> None:
-    """Keep observations (seq, fence, observation, actor) that move nothing."""
-    records = [
-        {
-            "seq": seq, "fence": fence, "kind": item.kind, "number": item.number,
-            "outcome": item.outcome, "ref": item.ref, "document": item.document,
-            "actor": actor.value,
-        }
-        for seq, fence, item, actor in seen
-    ]  # fmt: skip
-    if records:
-        statement, _ = statements.named("observe")
-        connection.execute(statement, {"observations": json.dumps(records, default=str)})
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """An event that moves no state: a divergence, a recorded cancel, a park, a bind."""
-
-    seq: int | None
-    name: str
-    actor: Actor
-    reason: str | None = None
-    fence: int | None = None
-    state: State | None = None
-    actor_name: str | None = None
-    subject: str | None = None
-    detail: dict[str, Any] | None = None
-
-
-def note(connection: Connection, statements: Statements, notes: Iterable[Note]) -> None:
-    """Append events beside the edges' own."""
-    records = [
-        {
-            "seq": item.seq, "name": item.name, "actor": item.actor.value, "reason": item.reason,
-            "fence": item.fence, "state": item.state.value if item.state else None,
-            "actor_name": item.actor_name, "subject": item.subject, "detail": item.detail,
-        }
-        for item in notes
-    ]  # fmt: skip
-    if records:
-        statement, _ = statements.named("note")
-        connection.execute(statement, {"notes": json.dumps(records, default=str)})
+def _doubtful(connection: Connection, statements: Statements, done: Iterable[Moved]) -> list[int]:
+    """Return the rows that a person had queued again at their own risk and that now settle."""
+    settled = [moved.seq for moved in done if moved.state in _SETTLED_AS_NOTHING]
+    if not settled:
+        return []
+    statement, _ = statements.named("doubt")
+    return [row.seq for row in connection.execute(statement, {"seqs": sorted(settled)})]
