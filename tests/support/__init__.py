@@ -1,0 +1,4 @@
+"""What tests share: real services, databases of their own, waiting on conditions.
+
+Test modules import it relatively (`from ..support.waiting import wait_until`).
+"""

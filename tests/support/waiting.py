@@ -1,0 +1,26 @@
+"""Wait on a condition instead of for a time."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+
+def wait_until(
+    condition: Callable[[], T],
+    deadline_seconds: float = 10,
+    message: str = "",
+    every_seconds: float = 0.02,
+) -> T:
+    """Ask until the condition is true and return its value; fail the test at the deadline."""
+    end = time.monotonic() + deadline_seconds
+    pause = threading.Event()
+    while not (value := condition()):
+        if time.monotonic() >= end:
+            pytest.fail(f"not within {deadline_seconds:g} s: {message or condition}")
+        pause.wait(every_seconds)
+    return value
