@@ -10,6 +10,11 @@ CREATE TABLE {schema}.outbox (
     name text PRIMARY KEY,
     created_at timestamptz NOT NULL DEFAULT statement_timestamp()
 );
+-- Facts about the schema itself, such as the digest of the generated edges that stand in it.
+CREATE TABLE {schema}.meta (
+    name text PRIMARY KEY,
+    value text NOT NULL
+);
 
 CREATE TABLE {schema}.intent (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -1,0 +1,1 @@
+"""One module per revision, each beside the SQL file that it runs."""
