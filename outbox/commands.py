@@ -150,7 +150,7 @@ class FindOverdue:
 
 @dataclass(frozen=True, slots=True)
 class ReapRows:
-    """Lock the rows, apply `reap.move_for` to each. Reply: tuple[str, ...], the edges taken."""
+    """Lock the rows, take `reap.moves_for` of each. Reply: (edge, lane) of those that moved."""
 
     seqs: tuple[int, ...]
 

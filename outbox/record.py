@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from .backoff import backoff_seconds
 from .contract import KeyKind
 from .guards import is_wanted
 from .model import Move, Row, State, World
@@ -102,10 +103,17 @@ def _not_applied(row: Row, outcome: NotApplied, fence: int | None, world: World)
         return Decision(
             _move(
                 row, edge, fence, transient=True, key_store=outcome.key_store, decisive=True,
-                delay_seconds=outcome.retry_after_seconds or 0.0, reason=outcome.code,
+                delay_seconds=_retry_delay(row, outcome, world), reason=outcome.code,
             )
         )  # fmt: skip
     return Decision(_refuse(row, outcome, fence))
+
+
+def _retry_delay(row: Row, outcome: NotApplied, world: World) -> float:
+    """The tool's own wish counts, up to the cap: it may not keep a row away for ever."""
+    own = backoff_seconds(row.sends, world.share, world.limits)
+    asked = min(outcome.retry_after_seconds or 0.0, 12 * world.limits.backoff_cap_seconds)
+    return max(own, asked)
 
 
 def _refuse(row: Row, outcome: NotApplied, fence: int | None) -> Move:

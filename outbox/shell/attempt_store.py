@@ -1,0 +1,312 @@
+"""Marks, records and gives back many attempts at once; each row is still judged by its own fence.
+
+What one call writes together is one transaction. A batch that fails is repeated row by row, so one
+bad row never costs its neighbours their outcome. Nothing here calls a tool.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+from uuid import UUID
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from ..commands import GiveBack, Marked, MarkSend, NotMarked, Record, Recorded
+from ..defaults import Limits
+from ..give_back import moves_for
+from ..model import SETTLED_STATES, Actor, Move, State
+from ..outcome import Accepted, Applied
+from ..record import Decision, decide
+from ..transitions import EDGE, refusal_of
+from .database import CommitUnknown, Database, LockTimeout
+from .divergence import diverge
+from .moves import Moved, Write, observation_of, observe, order, perform
+from .rows import Locked, RowReader
+from .statements import Statements
+
+Command = TypeVar("Command")
+Reply = TypeVar("Reply")
+
+
+class AttemptStore:
+    """The attempts' side of one outbox. `draw` returns a random share for back-offs."""
+
+    def __init__(
+        self,
+        database: Database,
+        statements: Statements,
+        limits: Limits,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self._database = database
+        self._statements = statements
+        self._reader = RowReader(statements, limits)
+        self._draw = draw
+
+    # -- the send mark ---------------------------------------------------------------------------
+
+    def mark(self, batch: Sequence[MarkSend], owner: UUID) -> list[Marked | NotMarked]:
+        """Write send marks; a row without one in the reply must not be sent.
+
+        After a lost COMMIT each row is read again by owner and fence: marked ones go on, unmarked
+        ones are marked again, everything else sends nothing.
+        """
+        try:
+            done = self._database.run(lambda c: self._mark(c, batch, owner), commit_lost="raise")
+        except CommitUnknown:
+            done = self._mark_again(batch, owner)
+        return [done[command.claim.seq] for command in batch]
+
+    def _mark(
+        self, connection: Connection, batch: Sequence[MarkSend], owner: UUID
+    ) -> dict[int, Marked | NotMarked]:
+        moves = {command.claim.seq: _mark_move(command, owner) for command in batch}
+        writes = [
+            Write(moves[command.claim.seq], Actor.WORKER, command.claim.contract_id)
+            for command in batch
+        ]
+        moved = perform(connection, self._statements, writes)
+        missed = [moves[seq] for seq in moves if seq not in moved]
+        codes = self._why_not(connection, missed)
+        return {seq: Marked() if seq in moved else NotMarked(codes[seq]) for seq in moves}
+
+    def _mark_again(self, batch: Sequence[MarkSend], owner: UUID) -> dict[int, Marked | NotMarked]:
+        states = self._database.run(lambda c: self._held(c, batch, owner))
+        again = [command for command in batch if states.get(command.claim.seq) == "executing"]
+        done: dict[int, Marked | NotMarked] = {
+            command.claim.seq: Marked()
+            if states.get(command.claim.seq) == "awaiting_ack"
+            else NotMarked("commit_unknown")
+            for command in batch
+        }
+        if again:
+            # One lost acknowledgement is followed up; a second one in a row sends nothing.
+            done |= self._database.run(lambda c: self._mark(c, again, owner), commit_lost="raise")
+        return done
+
+    def _held(
+        self, connection: Connection, batch: Sequence[MarkSend], owner: UUID
+    ) -> dict[int, str]:
+        held = [{"seq": command.claim.seq, "fence": command.claim.fence} for command in batch]
+        statement, _ = self._statements.named("reread")
+        rows = connection.execute(statement, {"held": json.dumps(held), "owner": str(owner)})
+        return {row.seq: row.state for row in rows}
+
+    def _why_not(self, connection: Connection, moves: Sequence[Move]) -> dict[int, str]:
+        if not moves:
+            return {}
+        locked = self._reader.lock(connection, [move.seq for move in moves])
+        statement, limits = self._statements.named("mark_missed")
+        rows = connection.execute(statement, {"seqs": sorted(locked), **limits}).mappings()
+        outside = {row["seq"]: row for row in rows}
+        codes = {}
+        for move in moves:
+            found, facts = locked[move.seq], outside[move.seq]
+            world = replace(
+                found.world, paused=not facts["unpaused"], read_set_holds=facts["read_set_holds"]
+            )
+            refusal = refusal_of(found.row, move, world)
+            codes[move.seq] = refusal.code if refusal else "not_marked"
+        return codes
+
+    # -- outcomes --------------------------------------------------------------------------------
+
+    def record(self, batch: Sequence[Record]) -> list[Recorded]:
+        """Keep outcomes and take the edges that they call for, each judged on its locked row."""
+        return self._together_or_alone(batch, lambda c, some: self._record(c, some))
+
+    def _record(self, connection: Connection, batch: Sequence[Record]) -> list[Recorded]:
+        replies: dict[int, Recorded] = {}
+        for positions in _rounds([record.claim.seq for record in batch]):
+            some = [batch[position] for position in positions]
+            for position, reply in zip(
+                positions, self._record_round(connection, some), strict=True
+            ):
+                replies[position] = reply
+        return [replies[position] for position in range(len(batch))]
+
+    def _record_round(self, connection: Connection, batch: Sequence[Record]) -> list[Recorded]:
+        locked = self._reader.lock(connection, [record.claim.seq for record in batch])
+        refs = self._known_refs(connection, batch, locked)
+        decisions = [self._decide(record, locked, refs) for record in batch]
+        writes = [
+            Write(
+                decision.move, Actor.WORKER, locked[record.claim.seq].row.contract_id,
+                observation_of(record.outcome, record.kind, record.number),
+            )
+            for record, decision in zip(batch, decisions, strict=True)
+            if decision.move is not None
+        ]  # fmt: skip
+        moved = perform(connection, self._statements, writes)
+        self._keep_rest(connection, batch, decisions, moved)
+        return [
+            _recorded(decision, moved.get(record.claim.seq), locked[record.claim.seq])
+            for record, decision in zip(batch, decisions, strict=True)
+        ]
+
+    def _decide(
+        self, record: Record, locked: dict[int, Locked], refs: dict[int, set[str]]
+    ) -> Decision:
+        found = locked[record.claim.seq]
+        world = replace(found.world, share=self._draw())
+        known = refs.get(record.claim.seq, set())
+        return decide(found.row, record.outcome, record.claim.fence, world, known)
+
+    def _known_refs(
+        self, connection: Connection, batch: Sequence[Record], locked: dict[int, Locked]
+    ) -> dict[int, set[str]]:
+        """Read references only where an effect is reported for a row that is settled already."""
+        seqs = [
+            record.claim.seq
+            for record in batch
+            if isinstance(record.outcome, Applied | Accepted)
+            and locked[record.claim.seq].row.state in SETTLED_STATES
+        ]
+        known: dict[int, set[str]] = {}
+        if seqs:
+            statement, _ = self._statements.named("known_refs")
+            for row in connection.execute(statement, {"seqs": sorted(seqs)}):
+                known.setdefault(row.seq, set()).add(row.ref)
+        return known
+
+    def _keep_rest(
+        self,
+        connection: Connection,
+        batch: Sequence[Record],
+        decisions: Sequence[Decision],
+        moved: dict[int, Moved],
+    ) -> None:
+        pairs = list(zip(batch, decisions, strict=True))
+        observe(
+            connection,
+            self._statements,
+            [
+                (
+                    record.claim.seq, record.claim.fence,
+                    observation_of(record.outcome, record.kind, record.number), Actor.WORKER,
+                )
+                for record, decision in pairs
+                if decision.move is None
+            ],
+        )  # fmt: skip
+        self._keep_facts(connection, pairs)
+        for record, decision in pairs:
+            if decision.diverge:
+                self._diverge(connection, record, decision)
+
+    def _keep_facts(self, connection: Connection, pairs: Iterable[tuple[Record, Decision]]) -> None:
+        facts = [
+            {
+                "seq": record.claim.seq, "distrust": decision.distrust,
+                "cut_off": decision.cut_off, "unresolve": decision.unresolve,
+                "quiet": decision.quiet,
+            }
+            for record, decision in pairs
+            if decision.distrust or decision.cut_off or decision.unresolve or decision.quiet
+        ]  # fmt: skip
+        if facts:
+            statement, _ = self._statements.named("facts")
+            connection.execute(statement, {"facts": json.dumps(facts)})
+
+    def _diverge(self, connection: Connection, record: Record, decision: Decision) -> None:
+        self._reader.lock_step(connection, record.claim.seq)
+        detail = {
+            "ref": getattr(record.outcome, "ref", None),
+            "fence": record.claim.fence,
+            "tool": record.claim.tool,
+        }
+        diverge(
+            connection, self._statements, record.claim.seq,
+            actor=Actor.WORKER, reason=decision.code, detail=detail,
+        )  # fmt: skip
+
+    # -- unsent attempts -------------------------------------------------------------------------
+
+    def give_back(self, batch: Sequence[GiveBack]) -> list[Recorded]:
+        """Return executing rows unsent; a row that is not wanted any more is withdrawn."""
+        return self._together_or_alone(batch, lambda c, some: self._give_back(c, some))
+
+    def _give_back(self, connection: Connection, batch: Sequence[GiveBack]) -> list[Recorded]:
+        locked = self._reader.lock(connection, [command.claim.seq for command in batch])
+        tries = {
+            command.claim.seq: list(_give_back_moves(command, locked[command.claim.seq]))
+            for command in batch
+        }
+        moved: dict[int, Moved] = {}
+        while any(tries.values()):
+            writes = [
+                _give_back_write(moves.pop(0), command, locked[command.claim.seq])
+                for command in batch
+                if (moves := tries.get(command.claim.seq))
+            ]
+            done = perform(connection, self._statements, writes)
+            moved |= done
+            tries = {seq: moves for seq, moves in tries.items() if seq not in done}
+        return [
+            _recorded(Decision(code="stale_fence"), moved.get(seq), locked[seq])
+            for seq in (command.claim.seq for command in batch)
+        ]
+
+    # -- shared ----------------------------------------------------------------------------------
+
+    def _together_or_alone(
+        self,
+        batch: Sequence[Command],
+        work: Callable[[Connection, Sequence[Command]], list[Reply]],
+    ) -> list[Reply]:
+        try:
+            return self._database.run(lambda connection: work(connection, batch))
+        except (DBAPIError, LockTimeout):
+            if len(batch) == 1:
+                raise
+        replies = []
+        for command in batch:
+            replies += self._together_or_alone([command], work)
+        return replies
+
+
+def _mark_move(command: MarkSend, owner: UUID) -> Move:
+    claim = command.claim
+    return Move(
+        "send", claim.seq, State.EXECUTING, fence=claim.fence, owner=owner,
+        digest=command.digest, handle=command.handle,
+    )  # fmt: skip
+
+
+def _give_back_moves(command: GiveBack, found: Locked) -> tuple[Move, ...]:
+    if found.row.state is not State.EXECUTING or found.row.fence != command.claim.fence:
+        return ()
+    return moves_for(
+        found.row, command.claim.fence, command.reason, command.delay_seconds, found.world
+    )
+
+
+def _give_back_write(move: Move, command: GiveBack, found: Locked) -> Write:
+    settles = EDGE[move.edge].target in SETTLED_STATES
+    seen = order(command.reason) if settles else None
+    return Write(move, Actor.WORKER, found.row.contract_id, seen)
+
+
+def _recorded(decision: Decision, moved: Moved | None, found: Locked) -> Recorded:
+    if moved is not None:
+        return Recorded(moved.edge, moved.state, decision.code)
+    code = decision.code if decision.move is None else "guard_failed"
+    return Recorded(None, found.row.state, code)
+
+
+def _rounds(seqs: Sequence[int]) -> list[list[int]]:
+    """Split positions so that no round holds a row twice: the second decision sees the first."""
+    rounds: list[list[int]] = []
+    seen: dict[int, int] = {}
+    for position, seq in enumerate(seqs):
+        turn = seen.get(seq, 0)
+        seen[seq] = turn + 1
+        if turn == len(rounds):
+            rounds.append([])
+        rounds[turn].append(position)
+    return rounds

@@ -1,0 +1,169 @@
+"""Claims rows for one worker process, keeps tools' declarations and the process's heartbeat row.
+
+May import the pure core and the store. Every method is one short transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, RowMapping
+
+from ..commands import Claimed, Target
+from ..contract import ToolContract
+from ..identity import wire_key
+from ..outcome import from_document
+from .database import Database
+from .statements import Statements
+
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Incarnation:
+    """One start of one process. `worker_id` is fresh at each start."""
+
+    worker_id: UUID
+    role: str
+    host: str
+    pid: int
+    tools: tuple[str, ...] = ()
+    lanes: tuple[str, ...] = ()
+
+
+def served_name(tool: str, version: int) -> str:
+    """Return how a worker row lists a tool it serves."""
+    return f"{tool}@{version}"
+
+
+class ClaimStore:
+    """The claiming side of one outbox."""
+
+    def __init__(self, database: Database, statements: Statements) -> None:
+        self._database = database
+        self._statements = statements
+
+    def register(self, incarnation: Incarnation) -> None:
+        """Write the process's heartbeat row; again after it was retired."""
+        values = {
+            "worker_id": str(incarnation.worker_id),
+            "role": incarnation.role,
+            "host": incarnation.host,
+            "pid": incarnation.pid,
+            "tools": list(incarnation.tools),
+            "lanes": list(incarnation.lanes),
+        }
+        self._database.run(lambda connection: self._execute(connection, "register_worker", values))
+
+    def beat(self, worker_id: UUID) -> bool:
+        """Beat once; False where the row is gone and the process must register again."""
+        values = {"worker_id": str(worker_id)}
+        return bool(self._database.run(lambda c: self._execute(c, "beat", values), attempts=1))
+
+    def stop(self, worker_id: UUID) -> None:
+        """Say that the process ends on purpose."""
+        values = {"worker_id": str(worker_id)}
+        self._database.run(lambda connection: self._execute(connection, "stop_worker", values))
+
+    def contract_ids(self, contracts: Iterable[ToolContract]) -> dict[str, int]:
+        """Keep the declarations and return their ids by `served_name`."""
+        by_digest = {contract.digest(): contract for contract in contracts}
+
+        def keep(connection: Connection) -> dict[str, int]:
+            for digest, contract in sorted(by_digest.items()):
+                self._execute(connection, "contract", _contract_values(digest, contract))
+            values = {"digests": list(by_digest)}
+            rows = self._execute(connection, "contract_ids", values)
+            return {row["digest"]: row["contract_id"] for row in rows}
+
+        ids = self._database.run(keep)
+        return {served_name(c.tool, c.version): ids[d] for d, c in by_digest.items()}
+
+    def claim(
+        self,
+        lane: str,
+        limit: int,
+        owner: UUID,
+        contracts: Mapping[str, int],
+        *,
+        alone: bool = False,
+        low_water: datetime = BEGINNING,
+    ) -> list[Claimed]:
+        """Claim up to `limit` ready rows of a lane, oldest first.
+
+        `alone` claims rows that killed their worker before, which the caller then runs by itself.
+        A lost COMMIT loses the claim: its rows lapse by themselves.
+        """
+        values = {
+            "lane": lane, "limit": limit, "owner": str(owner), "alone": alone,
+            "contracts": json.dumps(dict(contracts)), "low_water": low_water,
+        }  # fmt: skip
+
+        def take(connection: Connection) -> list[Claimed]:
+            rows = self._execute(connection, "claim", values)
+            return [self._claimed(connection, row) for row in rows]
+
+        return self._database.run(take, commit_lost="raise")
+
+    def suspect_ready(self, lane: str) -> bool:
+        """Return whether a ready row of the lane must be claimed alone."""
+        return bool(self._database.run(lambda c: self._execute(c, "suspect_ready", {"lane": lane})))
+
+    def push_quiet(self, seqs: Iterable[int]) -> None:
+        """Say that calls of these rows still run although their limit has passed."""
+        values = {"seqs": sorted(seqs)}
+        self._database.run(lambda connection: self._execute(connection, "push_quiet", values))
+
+    def _execute(
+        self, connection: Connection, name: str, values: Mapping[str, Any]
+    ) -> list[RowMapping]:
+        statement, limits = self._statements.named(name)
+        return list(connection.execute(statement, {**limits, **values}).mappings())
+
+    def _claimed(self, connection: Connection, row: RowMapping) -> Claimed:
+        return claimed_row(row, self._target(connection, row["compensates"]))
+
+    def _target(self, connection: Connection, seq: int | None) -> Target | None:
+        if seq is None:
+            return None
+        (row,) = self._execute(connection, "target", {"seq": seq})
+        return target_row(row)
+
+
+def claimed_row(row: RowMapping, target: Target | None) -> Claimed:
+    """Return a joined intent and state row as an attempt gets it."""
+    return Claimed(
+        seq=row["seq"], namespace=row["namespace"], intent_id=row["intent_id"],
+        generation=row["generation"], fence=row["fence"], tool=row["tool"],
+        version=row["tool_version"], lane=row["lane"], args=row["args"],
+        contract_id=row["contract_id"], sends=row["sends"], handle=row["handle"],
+        suspect=row["suspect"], target=target, traceparent=row["traceparent"],
+    )  # fmt: skip
+
+
+def target_row(row: RowMapping) -> Target:
+    """Return what a compensation is told about the effect that it undoes."""
+    outcome = from_document(row["document"]) if row["ref"] or row["document"] else None
+    return Target(
+        wire_key=wire_key(row["namespace"], row["intent_id"], row["generation"]),
+        args=row["args"],
+        ref=row["ref"],
+        result=getattr(outcome, "result", None),
+    )
+
+
+def _contract_values(digest: str, contract: ToolContract) -> dict[str, Any]:
+    return {
+        "digest": digest, "tool": contract.tool, "version": contract.version,
+        "key_kind": contract.key.kind.value, "key_window_seconds": contract.key.window_seconds,
+        "probe": contract.probe.value, "settle": contract.settle_seconds,
+        "ack_seconds": contract.ack_seconds, "margin_seconds": contract.margin_seconds,
+        "sends": contract.max_sends, "resends": contract.max_resends,
+        "probes": contract.max_probes, "park_after": contract.park_after_seconds,
+        "declared": json.dumps(contract.document()),
+    }  # fmt: skip
