@@ -73,22 +73,19 @@ class SafeFormatter(structlog.stdlib.ProcessorFormatter):
         record.exc_text = None
         record.stack_info = None
         if not isinstance(record.msg, dict):
-            record.args = _clean_arguments(record.args)
-            if record.name.startswith("asyncio"):
-                # Its messages go on with the repr of tasks and of their exceptions.
-                record.msg = str(record.msg).split("\n", 1)[0]
+            record.msg, record.args = _foreign_message(record), None
         return super().format(record)
 
 
 def _formatter(as_json: bool, stream: TextIO) -> SafeFormatter:
-    renderer: Processor = (
-        structlog.processors.JSONRenderer(sort_keys=True)
+    renderers: list[Processor] = (
+        [structlog.processors.JSONRenderer(sort_keys=True)]
         if as_json
-        else structlog.dev.ConsoleRenderer(colors=stream.isatty())
+        else [_exception_as_text, structlog.dev.ConsoleRenderer(colors=stream.isatty())]
     )
     meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     return SafeFormatter(
-        foreign_pre_chain=_common_processors(), processors=[meta, renderer], use_get_message=True
+        foreign_pre_chain=_common_processors(), processors=[meta, *renderers], use_get_message=True
     )
 
 
@@ -118,8 +115,35 @@ def _tell_exception(logger: WrappedLogger, method: str, entry: Entry) -> Entry:
     return entry
 
 
+def _exception_as_text(logger: WrappedLogger, method: str, entry: Entry) -> Entry:
+    """Write the exception as indented lines, for a person."""
+    told = entry.get("exception")
+    written: list[str] = []
+    while isinstance(told, dict):
+        details = [f"{k}: {v}" for k, v in told.items() if k not in ("type", "frames", "cause")]
+        written += [f"  {told['type']} {'; '.join(details)}".rstrip()]
+        written += [f"    at {frame}" for frame in told["frames"]]
+        told = told.get("cause")
+    if written:
+        entry["exception"] = "\n".join(written)
+    return entry
+
+
 def _redact(logger: WrappedLogger, method: str, entry: Entry) -> Entry:
     return redact_fields(entry)
+
+
+def _foreign_message(record: logging.LogRecord) -> str:
+    """Format a foreign message with clean arguments; its template alone where that fails."""
+    template = str(record.msg)
+    if record.name.startswith("asyncio"):
+        # Its messages go on with the repr of tasks and of their exceptions.
+        template = template.split("\n", 1)[0]
+    arguments = _clean_arguments(record.args)
+    try:
+        return template % arguments if arguments else template
+    except (TypeError, ValueError, KeyError):
+        return template
 
 
 def _clean_arguments(arguments: Any) -> Any:

@@ -25,39 +25,14 @@ from .urls import SecretUrl
 REDACTED = "[redacted]"
 # Whole names that hold a tool's payload.
 PAYLOAD_NAMES = frozenset(
-    [
-        "args",
-        "arguments",
-        "kwargs",
-        "params",
-        "parameters",
-        "result",
-        "results",
-        "body",
-        "payload",
-        "request",
-        "response",
-        "content",
-        "headers",
-        "data",
-        "description",
-        "locals",
-    ]
+    {"args", "arguments", "kwargs", "params", "parameters", "locals", "description", "data"}
+    | {"result", "results", "body", "payload", "request", "response", "content", "headers"}
 )
 # Parts of names that hold secrets.
-SECRET_PARTS = [
-    "password",
-    "passwd",
-    "pwd",
-    "secret",
-    "token",
-    "authorization",
-    "credential",
-    "cookie",
-    "api_key",
-    "apikey",
-    "private_key",
-]
+SECRET_PARTS = (
+    *("password", "passwd", "pwd", "secret", "token", "authorization"),
+    *("credential", "cookie", "api_key", "apikey", "private_key"),
+)
 # Names that look like secrets and are counts of ours; only a number passes.
 COUNT_NAMES = frozenset({"tokens", "wake_tokens"})
 
