@@ -135,6 +135,9 @@ CREATE INDEX intent_state_parked ON {schema}.intent_state (parked_at) WHERE park
 CREATE INDEX intent_state_withdraw ON {schema}.intent_state (withdraw_at)
     WHERE withdraw_at IS NOT NULL;
 CREATE INDEX intent_state_undo ON {schema}.intent_state (undo) WHERE undo IS NOT NULL;
+-- Few rows ever have one open; hold_pass and the list of unknowns look here.
+CREATE INDEX intent_state_diverged ON {schema}.intent_state (diverged_at)
+    WHERE diverged_at IS NOT NULL;
 
 -- The reaper's way to open attempts and the consumer's way to settled rows: one row per batch.
 CREATE TABLE {schema}.claim_batch (
@@ -209,6 +212,8 @@ CREATE TABLE {schema}.gate (
     actor text,
     reason text
 );
+CREATE INDEX gate_open ON {schema}.gate (clock_started_at)
+    WHERE decision = 'open' AND clock_started_at IS NOT NULL;
 CREATE TABLE {schema}.paused (
     tool text PRIMARY KEY,
     actor text NOT NULL,
