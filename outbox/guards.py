@@ -152,8 +152,10 @@ own_fence = Guard(
     "own_fence", "stale_fence", lambda r, m, w: r.fence == m.fence, "s.fence = m.fence"
 )
 own_claim = Guard(
-    "own_claim", "stale_fence", lambda r, m, w: r.owner == m.owner, "s.owner = m.owner"
-)
+    "own_claim", "stale_fence",
+    lambda r, m, w: r.owner is not None and r.owner == m.owner,
+    "coalesce(s.owner = m.owner, false)",
+)  # fmt: skip
 undiverged = Guard(
     "undiverged", "divergence", lambda r, m, w: r.diverged_at is None, "s.diverged_at IS NULL"
 )
