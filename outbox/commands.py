@@ -120,10 +120,13 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """`edge` None: kept, and nothing moved (`code` says why). `state` is the row's state now."""
+    """`edge` None: kept, and nothing moved (`code` says why).
+
+    `state` is the row's state now; None where the row is not this attempt's any more.
+    """
 
     edge: str | None
-    state: State
+    state: State | None
     code: str = "recorded"
 
 
@@ -171,11 +174,48 @@ class HoldStep:
 
 @dataclass(frozen=True, slots=True)
 class HoldAnswer:
-    """What was done for a held row: `edge` None means it stays, for `reason`."""
+    """What was done for a held row: `edge` None means it stays, for `reason`.
+
+    `owner` set: the committed effect of that earlier generation is to be undone first.
+    """
 
     edge: str | None
     reason: str
     lane: str
+    owner: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindUndone:
+    """Reply: tuple[int, ...], seqs of targets whose compensation has ended."""
+
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinishUndo:
+    """Settle a target whose compensation has ended. Reply: HoldAnswer."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCompensation:
+    """Ask the owner's adapter how its effect is undone. Reply: CompensationRequest or Refusal."""
+
+    owner: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrderCompensation:
+    """Undo the owner's effect, so that a held row can go on. Reply: HoldAnswer.
+
+    `plan` is what PlanCompensation was answered with.
+    """
+
+    seq: int
+    owner: int
+    plan: Any = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +277,17 @@ class Unresolved:
     """Every guard of `resend` but the request's digest holds."""
     too_old: bool
     """`park_after` has passed since the outcome became unknown."""
+    resend_later: bool = False
+    """No guard of `resend` is lost for good: a pause may end, the row may become quiet."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordProbe:
     """Keep a probe's answer: Found acknowledges, a strong Absent clears or refuses.
 
-    Reply: Recorded. `answer` is found, absent or inconclusive.
+    Reply: Recorded. `answer` is found, absent or inconclusive. `was_quiet` is `Unresolved.quiet`
+    from before the probe began: what a probe read earlier proves no absence. `others` are further
+    effects under the same marker.
     """
 
     claim: Claimed
@@ -251,6 +295,8 @@ class RecordProbe:
     ref: str | None = None
     result: Any = field(default=None, repr=False)
     reason: str = ""
+    was_quiet: bool = False
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

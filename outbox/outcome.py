@@ -32,6 +32,8 @@ class Applied:
     result: Any = field(default=None, repr=False)
     key_store: bool = False
     """The answer was a replay out of the provider's key store."""
+    dropped: str | None = None
+    """SHA-256 of a result that was too large or no JSON, and so is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Accepted:
     ref: str | None = None
     result: Any = field(default=None, repr=False)
     key_store: bool = False
+    dropped: str | None = None
 
 
 @dataclass(unsafe_hash=True)

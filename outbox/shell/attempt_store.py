@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
 
+import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -20,7 +21,7 @@ from ..commands import GiveBack, Marked, MarkSend, NotMarked, Record, Recorded
 from ..defaults import Limits
 from ..give_back import moves_for
 from ..model import SETTLED_STATES, Actor, Move, State
-from ..outcome import Accepted, Applied
+from ..outcome import Accepted, Applied, NotApplied, Outcome
 from ..record import Decision, decide
 from ..transitions import EDGE, refusal_of
 from .database import CommitUnknown, Database, LockTimeout
@@ -29,6 +30,7 @@ from .moves import Moved, Write, observation_of, observe, order, perform
 from .rows import Locked, RowReader
 from .statements import Statements
 
+_log = structlog.get_logger(__name__)
 Command = TypeVar("Command")
 Reply = TypeVar("Reply")
 
@@ -60,7 +62,18 @@ class AttemptStore:
             done = self._database.run(lambda c: self._mark(c, batch, owner), commit_lost="raise")
         except CommitUnknown:
             done = self._mark_again(batch, owner)
+        except (DBAPIError, LockTimeout) as error:
+            return self._mark_alone(batch, owner, error)
         return [done[command.claim.seq] for command in batch]
+
+    def _mark_alone(
+        self, batch: Sequence[MarkSend], owner: UUID, error: Exception
+    ) -> list[Marked | NotMarked]:
+        if len(batch) == 1:
+            _log.error("mark_refused", seq=batch[0].claim.seq, error=type(error).__name__)
+            locked = isinstance(error, LockTimeout)
+            return [NotMarked("not_marked" if locked else "not_storable")]
+        return [reply for command in batch for reply in self.mark([command], owner)]
 
     def _mark(
         self, connection: Connection, batch: Sequence[MarkSend], owner: UUID
@@ -118,7 +131,17 @@ class AttemptStore:
 
     def record(self, batch: Sequence[Record]) -> list[Recorded]:
         """Keep outcomes and take the edges that they call for, each judged on its locked row."""
-        return self._together_or_alone(batch, lambda c, some: self._record(c, some))
+        return self._together_or_alone(batch, self._record, self._record_bare)
+
+    def _record_bare(self, record: Record, error: DBAPIError) -> Recorded:
+        """Keep what the database refused without its texts and result: the effect stays proven."""
+        _log.error("outcome_not_storable", seq=record.claim.seq, error=type(error.orig).__name__)
+        bare = replace(record, outcome=_bare(record.outcome))
+        try:
+            return self._database.run(lambda connection: self._record(connection, [bare]))[0]
+        except DBAPIError as again:
+            _log.error("outcome_lost", seq=record.claim.seq, error=type(again.orig).__name__)
+            return Recorded(None, None, "not_storable")
 
     def _record(self, connection: Connection, batch: Sequence[Record]) -> list[Recorded]:
         replies: dict[int, Recorded] = {}
@@ -229,7 +252,7 @@ class AttemptStore:
 
     def give_back(self, batch: Sequence[GiveBack]) -> list[Recorded]:
         """Return executing rows unsent; a row that is not wanted any more is withdrawn."""
-        return self._together_or_alone(batch, lambda c, some: self._give_back(c, some))
+        return self._together_or_alone(batch, self._give_back, _not_given_back)
 
     def _give_back(self, connection: Connection, batch: Sequence[GiveBack]) -> list[Recorded]:
         locked = self._reader.lock(connection, [command.claim.seq for command in batch])
@@ -258,16 +281,35 @@ class AttemptStore:
         self,
         batch: Sequence[Command],
         work: Callable[[Connection, Sequence[Command]], list[Reply]],
+        refused: Callable[[Command, DBAPIError], Reply],
     ) -> list[Reply]:
+        """Run the batch in one transaction; row by row where it fails. Raises StoreUnavailable."""
         try:
             return self._database.run(lambda connection: work(connection, batch))
-        except (DBAPIError, LockTimeout):
+        except LockTimeout:
             if len(batch) == 1:
                 raise
+        except DBAPIError as error:
+            if len(batch) == 1:
+                return [refused(batch[0], error)]
         replies = []
         for command in batch:
-            replies += self._together_or_alone([command], work)
+            replies += self._together_or_alone([command], work, refused)
         return replies
+
+
+def _bare(outcome: Outcome) -> Outcome:
+    if isinstance(outcome, Applied | Accepted):
+        return replace(outcome, ref=None, result=None)
+    if isinstance(outcome, NotApplied):
+        return NotApplied(code="refused", transient=outcome.transient, key_store=outcome.key_store)
+    return replace(outcome, reason="not storable", code="not_storable")
+
+
+def _not_given_back(command: GiveBack, error: DBAPIError) -> Recorded:
+    # The row lapses by itself; nothing was sent.
+    _log.error("give_back_refused", seq=command.claim.seq, error=type(error.orig).__name__)
+    return Recorded(None, None, "not_storable")
 
 
 def _mark_move(command: MarkSend, owner: UUID) -> Move:

@@ -6,6 +6,7 @@ May import the pure core and the store. Every method is one short transaction.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +22,16 @@ from ..outcome import from_document
 from .database import Database
 from .statements import Statements
 
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_RESCAN_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _LowWater:
+    """Index entries of a lane before `ready_at` are most likely dead, until the next full scan."""
+
+    ready_at: datetime
+    rescan_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,7 @@ class ClaimStore:
     def __init__(self, database: Database, statements: Statements) -> None:
         self._database = database
         self._statements = statements
+        self._low_water: dict[str, _LowWater] = {}
 
     def register(self, incarnation: Incarnation) -> None:
         """Write the process's heartbeat row; again after it was retired."""
@@ -92,23 +103,38 @@ class ClaimStore:
         contracts: Mapping[str, int],
         *,
         alone: bool = False,
-        low_water: datetime = BEGINNING,
     ) -> list[Claimed]:
         """Claim up to `limit` ready rows of a lane, oldest first.
 
         `alone` claims rows that killed their worker before, which the caller then runs by itself.
-        A lost COMMIT loses the claim: its rows lapse by themselves.
+        A lost COMMIT raises CommitUnknown and loses the claim: its rows lapse by themselves.
         """
         values = {
-            "lane": lane, "limit": limit, "owner": str(owner), "alone": alone,
-            "contracts": json.dumps(dict(contracts)), "low_water": low_water,
+            "lane": lane, "owner": str(owner), "alone": alone,
+            "contracts": json.dumps(dict(contracts)),
         }  # fmt: skip
+        hint = self._low_water.get(lane)
+        claimed: list[Claimed] = []
+        if hint is not None and time.monotonic() < hint.rescan_at and not alone:
+            claimed = self._take(values | {"limit": limit, "low_water": hint.ready_at})
+        if len(claimed) < limit:
+            # Rows may enter below the hint: a late commit, a retry. Only a full scan ends a lane.
+            claimed += self._take(
+                values | {"limit": limit - len(claimed), "low_water": _BEGINNING}, rescan=True
+            )
+        return claimed
 
-        def take(connection: Connection) -> list[Claimed]:
+    def _take(self, values: Mapping[str, Any], *, rescan: bool = False) -> list[Claimed]:
+        def take(connection: Connection) -> tuple[list[Claimed], datetime | None]:
             rows = self._execute(connection, "claim", values)
-            return [self._claimed(connection, row) for row in rows]
+            oldest = min((row["ready_at"] for row in rows), default=None)
+            return [self._claimed(connection, row) for row in rows], oldest
 
-        return self._database.run(take, commit_lost="raise")
+        claimed, oldest = self._database.run(take, commit_lost="raise")
+        if rescan and oldest is not None:
+            hint = _LowWater(oldest, time.monotonic() + _RESCAN_SECONDS)
+            self._low_water[str(values["lane"])] = hint
+        return claimed
 
     def suspect_ready(self, lane: str) -> bool:
         """Return whether a ready row of the lane must be claimed alone."""

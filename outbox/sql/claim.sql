@@ -6,7 +6,7 @@ WITH asked AS (
     SELECT CAST(:owner AS uuid) AS owner, CAST(:alone AS boolean) AS alone,
            CAST('queued' AS text) AS from_state
 ), picked AS (
-    SELECT s.seq FROM {schema}.intent_state s CROSS JOIN asked m
+    SELECT s.seq, s.ready_at FROM {schema}.intent_state s CROSS JOIN asked m
      WHERE s.lane = :lane
        AND s.ready_at IS NOT NULL
        AND s.ready_at >= CAST(:low_water AS timestamptz)
@@ -16,7 +16,7 @@ WITH asked AS (
      LIMIT :limit
        FOR UPDATE OF s SKIP LOCKED
 ), m AS (
-    SELECT n.*, asked.owner,
+    SELECT n.*, picked.ready_at, asked.owner,
            CAST(CAST(:contracts AS jsonb) ->> (n.tool || '@' || n.tool_version) AS integer)
                AS contract_id
       FROM picked JOIN {schema}.intent n ON n.seq = picked.seq CROSS JOIN asked
@@ -36,6 +36,6 @@ WITH asked AS (
       FROM moved
 )
 SELECT moved.*, m.namespace, m.intent_id, m.generation, m.tool, m.tool_version, m.lane, m.args,
-       m.compensates, m.traceparent, m.created_at
+       m.compensates, m.traceparent, m.ready_at
   FROM moved JOIN m ON m.seq = moved.seq
  ORDER BY moved.seq

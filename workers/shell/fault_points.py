@@ -1,0 +1,51 @@
+"""Named places in an attempt where a test or the demo may end or stop this process.
+
+Inert unless `ACKBOX_FAULT_PLAN` names a plan file: a JSON list of {"point", "intent_id", "action"}.
+Each entry fires once over all processes: the one that creates its marker file beside the plan.
+Shell. Never set in production; `ackbox doctor` says so where it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+PLAN_VARIABLE = "ACKBOX_FAULT_PLAN"
+POINTS = ("before_send", "after_mark", "after_effect", "before_settle", "after_settle")
+"""In order: claimed and built; marked, nothing on the wire; the tool has answered; the outcome is
+known, not stored; stored, nobody told."""
+_SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
+
+
+class FaultPoints:
+    """The faults that this process may meet."""
+
+    def __init__(self, plan_path: str | None) -> None:
+        self._folder = Path(plan_path).parent if plan_path else None
+        self._plan: dict[tuple[str, str], str] = {}
+        if plan_path:
+            for entry in json.loads(Path(plan_path).read_text(encoding="utf-8")):
+                self._plan[entry["point"], entry["intent_id"]] = entry["action"]
+
+    @classmethod
+    def from_environment(cls) -> FaultPoints:
+        """Return the process's plan; an empty one where the variable is not set."""
+        return cls(os.environ.get(PLAN_VARIABLE))
+
+    def reach(self, point: str, intent_id: str) -> None:
+        """Meet the fault planned for this point and intent, if it has not fired yet."""
+        if not self._plan:
+            return
+        action = self._plan.get((point, intent_id))
+        if action is not None and self._is_first(point, intent_id):
+            os.kill(os.getpid(), _SIGNALS[action])
+
+    def _is_first(self, point: str, intent_id: str) -> bool:
+        assert self._folder is not None
+        try:
+            (self._folder / f"fired-{point}-{intent_id}").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True

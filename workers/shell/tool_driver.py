@@ -1,0 +1,157 @@
+"""Answers an attempt's adapter and wire commands: calls the adapter, performs the exchanges.
+
+Decides nothing about outcomes. A user's adapter may raise anywhere: that is the reply `Raised`.
+Shell; the transports bring their own threads and sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...outbox.commands import Claimed
+from ...outbox.defaults import Limits
+from ...outbox.outcome import NotApplied
+from ...tool_adapters.bounded import bounded
+from ...tool_adapters.contract import (
+    Adapter,
+    Call,
+    CompensationTarget,
+    Evidence,
+    FunctionCall,
+    HttpRequest,
+    NotWritten,
+)
+from ...tool_adapters.registry import Registry
+from ...tool_adapters.shell.boottime import boottime_seconds
+from ...tool_adapters.shell.function_transport import FunctionTransport
+from ...tool_adapters.shell.http_transport import HttpTransport
+from ..commands import Build, Classify, Encode, Exchange, Fetch, NoTool, Prepare, Probe, Raised
+
+Late = Callable[[Evidence], None]
+"""What is told when a function returns although its attempt has stopped waiting."""
+
+
+@dataclass(slots=True)
+class Timing:
+    """Deadlines of one attempt on the boot-time clock, in seconds."""
+
+    prepare_by: float
+    send_by: float | None = None
+
+
+class ToolDriver:
+    """The adapters and transports of one process."""
+
+    def __init__(self, registry: Registry, limits: Limits) -> None:
+        self._registry = registry
+        self._limits = limits
+        self._http = HttpTransport()
+        self._functions = FunctionTransport(registry.lookup)
+
+    def close(self) -> None:
+        """Close connections; calls in flight end as network trouble."""
+        self._http.close()
+        self._functions.close()
+
+    def adapter(self, claim: Claimed) -> Adapter | None:
+        """Return the adapter that a claimed row needs, None where this process lacks it."""
+        return self._registry.lookup(claim.tool, claim.version)
+
+    def timing(self) -> Timing:
+        """Start the clock of an attempt's harmless requests."""
+        return Timing(boottime_seconds() + self._limits.prepare_limit_seconds)
+
+    def start_send(self, claim: Claimed, timing: Timing) -> None:
+        """Start the send deadline; called before the mark is asked for."""
+        adapter = self.adapter(claim)
+        seconds = adapter.contract.send_deadline_seconds if adapter else 0.0
+        timing.send_by = boottime_seconds() + seconds
+
+    def answer(self, command: Any, timing: Timing, on_late: Late) -> Any:
+        """Return the reply to one adapter or wire command."""
+        adapter = self.adapter(command.claim)
+        if adapter is None:
+            return NoTool()
+        match command:
+            case Fetch(request=request):
+                return self._fetch(adapter, request, timing)
+            case Exchange(request=request):
+                seconds = adapter.contract.call_limit_seconds
+                return self._exchange(request, timing.send_by, seconds, on_late)
+        return self._ask(adapter, command, timing)
+
+    def _ask(self, adapter: Adapter, command: Any, timing: Timing) -> Any:
+        call = call_of(command.claim)
+        try:
+            match command:
+                case Build():
+                    return adapter.build(call)
+                case Prepare(answers=answers):
+                    if boottime_seconds() > timing.prepare_by:
+                        return Raised("PrepareLimit")
+                    return adapter.prepare(call, answers)
+                case Encode(handle=handle):
+                    return adapter.encode(call, handle)
+                case Classify(evidence=evidence, follow_ups=follow_ups):
+                    return self._storable(adapter.classify(call, evidence, follow_ups))
+                case Probe(answers=answers):
+                    return self._storable(adapter.probe(call, answers))
+        except NotApplied as outcome:
+            return Raised("NotApplied", outcome=self._storable(outcome))
+        except Exception as error:  # noqa: BLE001 - a tool author's code: raising is an answer
+            return Raised(type(error).__name__, place_of(error))
+        raise TypeError(f"no such command: {type(command).__name__}")
+
+    def _storable(self, answer: Any) -> Any:
+        return bounded(answer, self._limits.result_limit_bytes)
+
+    def _fetch(self, adapter: Adapter, request: Any, timing: Timing) -> Evidence:
+        left_seconds = adapter.contract.call_limit_seconds
+        if timing.send_by is None:
+            left_seconds = min(left_seconds, timing.prepare_by - boottime_seconds())
+        if left_seconds <= 0:
+            return NotWritten("prepare limit passed")
+        return self._exchange(request, None, left_seconds, lambda evidence: None)
+
+    def _exchange(
+        self, request: Any, send_by: float | None, limit_seconds: float, on_late: Late
+    ) -> Evidence:
+        if isinstance(request, HttpRequest):
+            return self._http.exchange(
+                request, send_by_boottime=send_by, limit_seconds=limit_seconds,
+                response_limit_bytes=16 * self._limits.result_limit_bytes,
+            )  # fmt: skip
+        assert isinstance(request, FunctionCall)
+        return self._functions.exchange(
+            request, send_by_boottime=send_by, limit_seconds=limit_seconds, on_late=on_late
+        )
+
+
+def call_of(claim: Claimed) -> Call:
+    """Return what an adapter may see of a claimed row."""
+    return Call(
+        namespace=claim.namespace, intent_id=claim.intent_id, generation=claim.generation,
+        tool=claim.tool, version=claim.version, wire_key=claim.wire_key, args=claim.args,
+        sends=claim.sends, handle=claim.handle, traceparent=claim.traceparent,
+        compensates=_target_of(claim),
+    )  # fmt: skip
+
+
+def _target_of(claim: Claimed) -> CompensationTarget | None:
+    target = claim.target
+    if target is None:
+        return None
+    return CompensationTarget(target.wire_key, target.args, target.ref, target.result)
+
+
+def place_of(error: BaseException) -> str:
+    """Return file and line of the raise; never the message, which may hold arguments."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    if frame is None:
+        return ""
+    return f"{Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}"
