@@ -5,7 +5,9 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from time import time
 
 import pytest
 
@@ -57,10 +59,27 @@ class PoolProgram:
         """Return the pids of the children that run now."""
         return {pid for pid in self.born() if is_running(pid)}
 
+    def grown_up(self) -> set[int]:
+        """Return the pids of running children that have lived past the pool's `young_seconds`."""
+        old = {pid for pid in self.born() if time() - (self.births / f"{pid}").stat().st_mtime > 1}
+        return old & self.living()
+
+    def kill_the_next_child(self, elders: set[int]) -> None:
+        """Wait for a child that is none of these, and SIGKILL it."""
+        youngest = eventually(lambda: self.living() - elders, "a new child runs")
+        kill_all(youngest)
+        eventually(lambda: not self.living() & youngest, "it is gone")
+
     def close(self) -> None:
         """End the pool and whatever it left behind."""
         self.program.kill_group()
-        for pid in self.living():
+        kill_all(self.living())
+
+
+def kill_all(pids: set[int]) -> None:
+    """SIGKILL each process that is still there."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
@@ -127,8 +146,7 @@ def test_one_child_that_always_dies_makes_the_pool_fail(tmp_path: Path) -> None:
         elders = set(sorted(pool.living())[:2])
 
         def kill_the_youngest() -> bool:
-            for pid in pool.living() - elders:
-                os.kill(pid, signal.SIGKILL)
+            kill_all(pool.living() - elders)
             return not pool.program.is_running()
 
         eventually(kill_the_youngest, "the pool gives up")
@@ -136,6 +154,18 @@ def test_one_child_that_always_dies_makes_the_pool_fail(tmp_path: Path) -> None:
         assert pool.living() == set()
     finally:
         pool.close()
+
+
+def test_a_child_that_lives_wipes_out_the_early_deaths_before_it(pool: PoolProgram) -> None:
+    """Young deaths count in a row only: a worker killed now and then ends no pool."""
+    elders = set(sorted(pool.living())[:2])
+    for _ in range(2):
+        eventually(lambda: len(pool.grown_up()) == 3, "all children have grown up")
+        kill_all(pool.living() - elders)
+        for _ in range(3):
+            pool.kill_the_next_child(elders)
+    eventually(lambda: len(pool.living()) == 3, "a new child runs again")
+    assert pool.program.is_running()
 
 
 def test_a_child_that_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The RQ worker class in real processes, under stock RQ, with a Redis that comes and goes."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -8,10 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from redis import Redis
 from rq import Queue, Worker
+from rq.job import JobStatus
 from rq.serializers import JSONSerializer
+from rq.utils import as_text
 
 from ackbox.outbox.shell.redis_bus import DRAIN_FUNCTION, TokenBus
+from ackbox.workers.shell.rq_worker import AckboxWorker
 
 from .valkey_process import (
     WORKER_CLASS,
@@ -163,7 +166,7 @@ def test_lost_doubled_and_reordered_tokens_are_harmless(
         bus.ring("mail", limit)
     key = "rq:queue:ackbox.mail"
     first, second, third = valkey.client.lrange(key, 0, -1)
-    valkey.client.delete(b"rq:job:" + second)  # case 133: a husk
+    valkey.client.delete(f"rq:job:{as_text(second)}")  # case 133: a husk
     valkey.client.delete(key)
     valkey.client.rpush(key, third, second, first, first)
     start_and_list(worker, valkey)
@@ -174,18 +177,20 @@ def test_lost_doubled_and_reordered_tokens_are_harmless(
 
 
 def test_tokens_for_nobody_do_nothing(
-    worker: Program, valkey: ValkeyProcess, bus: TokenBus
+    worker: Program, valkey: ValkeyProcess, bus: TokenBus, tmp_path: Path
 ) -> None:
     """Unknown lane, malformed args, a drain that raises, a foreign job: the worker goes on."""
     queue = Queue("ackbox.mail", connection=valkey.client, serializer=JSONSerializer)
     for args in (("default", "unserved", 1), ("default", "broken", 1), ("default", "mail", "x")):
         queue.enqueue_call(DRAIN_FUNCTION, args=args, timeout=-1, result_ttl=0, failure_ttl=60)
-    queue.enqueue_call("os.kill", args=(os.getpid(), 9), timeout=-1, result_ttl=0, failure_ttl=60)
+    loot = tmp_path / "foreign-code-ran"
+    queue.enqueue_call("os.mkdir", args=(str(loot),), timeout=-1, result_ttl=0, failure_ttl=60)
     start_and_list(worker, valkey)
     ring_until_drained(worker, bus)
     started = [call for call in worker.calls() if call.startswith("drain ")]
     assert started[:2] == ["drain default unserved 1", "drain default broken 1"]
     assert "drain default mail x" not in started
+    assert not loot.exists()
     assert queue.failed_job_registry.count == 2
 
 
@@ -312,6 +317,24 @@ def test_a_frozen_redis_holds_up_neither_work_nor_sigterm(
     worker.terminate()
     assert worker.exit_code() == 0
     assert worker.calls()[-1] == "idle True"
+
+
+def test_an_abandoned_token_is_counted_and_never_runs_again(
+    valkey: ValkeyProcess, bus: TokenBus
+) -> None:
+    """Case 3: RQ's clean-up files the token of a dead worker; no lane, no row hears of it."""
+    bus.ring("mail", 7)
+    worker = AckboxWorker(["ackbox.mail"], connection=Redis.from_url(valkey.url))
+    (queue,) = worker.queues
+    (token,) = queue.jobs
+    queue.remove(token)
+    token.set_status(JobStatus.STARTED)
+    valkey.client.zadd(queue.started_job_registry.key, {f"{token.id}:dead": 1})
+    worker.clean_registries()  # type: ignore[no-untyped-call]
+    assert worker.counts["abandoned_token"] == 1
+    assert queue.count == 0
+    assert token.id in queue.failed_job_registry
+    worker.connection.close()
 
 
 def test_rq_worker_pool_runs_without_a_scheduler(

