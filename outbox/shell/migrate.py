@@ -135,7 +135,8 @@ def _reason(error: DBAPIError) -> str:
 
 @contextmanager
 def _locked(url: str, schema: str) -> Iterator[Connection]:
-    """Hold the schema's migration lock for one transaction."""
+    """Hold the schema's migration lock for one transaction; a name is judged before that."""
+    quoted(schema)
     with _connected(url) as connection:
         connection.execute(
             text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"),
