@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 from typing import Any
 
 from ..outbox.contract import ToolContract, contradictions
@@ -54,10 +55,13 @@ class Registry:
     def load_entry_points(self, find: Callable[..., Iterable[EntryPoint]] = entry_points) -> None:
         """Register what installed distributions offer in the group `ackbox.tool_adapters`."""
         for point in sorted(find(group=ENTRY_POINT_GROUP), key=lambda one: one.name):
-            self.load(point.value)
+            self.load(f"{point.module}:{point.attr}" if point.attr else point.module)
 
     def _take(self, place: str, found: Any) -> None:
-        adapters = list(_adapters_in(found))
+        try:
+            adapters = list(_adapters_in(found))
+        except TypeError as error:
+            raise _unusable(place, f"calling it without arguments failed ({error})") from error
         if not adapters:
             raise _unusable(place, "it holds no tool")
         for adapter in adapters:
@@ -103,9 +107,12 @@ def _adapters_in(found: Any) -> Iterable[Adapter]:
         return list(found._adapters.values())
     if isinstance(found, list | tuple):
         return [item for item in found if is_adapter(item)]
-    if isinstance(found, type(importlib)):
+    if isinstance(found, ModuleType):
         return _adapters_in(list(vars(found).values()))
-    return _adapters_in(found()) if callable(found) else []
+    if not callable(found):
+        return []
+    made = found()
+    return [] if callable(made) and not is_adapter(made) else _adapters_in(made)
 
 
 def _unusable(place: str, problem: str) -> ConfigError:
