@@ -26,6 +26,7 @@ from pydantic_settings import (
 )
 
 from ..outbox.errors import ConfigError
+from .limit_values import limit_values
 from .urls import SecretUrl, database_url, redis_url
 
 PREFIX = "ACKBOX_"
@@ -34,7 +35,9 @@ CONFIG_FILE = "ackbox.toml"
 DEFAULT_SOURCE = "default"
 _NOTHING_STARTED = "Nothing was started, and no effect exists."
 # Variables with the prefix that are no settings of an application.
-_OTHER_VARIABLES = re.compile(r"ACKBOX_(CONFIG|ACTOR|TEST_.*|[A-Z]+_IMAGE)")
+_OTHER_VARIABLES = re.compile(
+    r"ACKBOX_(CONFIG|ACTOR|TEST_.*|[A-Z]+_IMAGE|DRAINER|FAULT_PLAN|TERM_GRACE_SECONDS)"
+)
 
 
 def _split(value: Any) -> Any:
@@ -79,6 +82,7 @@ Lanes: TypeAlias = Annotated[
 Tools: TypeAlias = Annotated[
     tuple[Annotated[str, AfterValidator(_tool_reference)], ...], NoDecode, BeforeValidator(_split)
 ]
+Limits: TypeAlias = Annotated[dict[str, Any], NoDecode, BeforeValidator(limit_values)]
 LogLevel: TypeAlias = Annotated[
     Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)
 ]
@@ -123,6 +127,9 @@ class Settings(BaseSettings):
     poll_seconds: float = Field(
         1.0, gt=0, le=3600, allow_inf_nan=False, description="longest wait where a ring was lost"
     )
+    limits: Limits = Field(
+        {}, description="limits that differ from their defaults: name=value, name=value"
+    )
     log_level: LogLevel = Field("info", description="debug, info, warning or error")
     log_format: LogFormat = Field("auto", description="json, console, or auto: by the terminal")
 
@@ -154,6 +161,8 @@ class Settings(BaseSettings):
         for name, field in names().items():
             value = getattr(self, field)
             shown = ",".join(value) if isinstance(value, tuple) else value
+            if isinstance(value, dict):
+                shown = ",".join(f"{name}={number}" for name, number in sorted(value.items()))
             yield name, "" if shown is None else str(shown), self.source_of(name)
 
 

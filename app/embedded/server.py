@@ -162,6 +162,7 @@ class EmbeddedServer(ABC):
         for member in (process, *family):
             member.send(signal.SIGKILL)
         self._wait_gone(process, _KILL_DEADLINE_SECONDS)
+        wait_for(lambda: not any(member.is_alive() for member in family), _KILL_DEADLINE_SECONDS)
 
     def restart(self) -> None:
         """Stop what still runs and start again on the same port."""
@@ -239,7 +240,10 @@ class EmbeddedServer(ABC):
         return wait_for(lambda: self._is_gone(process), deadline_seconds)
 
     def _is_gone(self, process: ProcessIdentity) -> bool:
-        if self._child is not None and self._child.poll() is not None:
+        if self._child is not None and self._child.pid == process.pid:
+            # A leader thread can look dead before its process can be collected.
+            if self._child.poll() is None:
+                return False
             self._child = None
         return not process.is_alive() and not is_held(self._lock_file)
 

@@ -32,7 +32,7 @@ OFFSETS = (-7200, -3600, -3599, -60, -20, -19, -1, 0, 1, 60, 3600)
 TOOLS = ("tickets", "mail", "notes")
 DOMAINS = ("stock", "prices")
 NAMESPACES = ("default", "tenant")
-MARGIN_SECONDS = int(DEFAULTS.margin_seconds)
+MARGIN_SECONDS = int(ToolContract("any").margin_seconds)
 _OPEN_ATTEMPT = (State.EXECUTING, State.AWAITING_ACK)
 _OUT = (State.AWAITING_ACK, State.INDETERMINATE)
 

@@ -1,0 +1,55 @@
+"""Which servers a command works on: those that settings name, else the embedded ones.
+
+A library call never starts a server. Commands beside a running `ackbox up` of the same data
+directory attach to its servers; only `up` and `demo` start them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .embedded import EmbeddedServices
+from .settings import Settings
+from .urls import database_url, redis_url
+
+
+def needs_embedded(settings: Settings) -> bool:
+    """Return whether the settings leave it to us to find or start a database.
+
+    Named PostgreSQL without Redis is left as it is: planners and polls need none.
+    """
+    return settings.database_url is None
+
+
+def running_services(settings: Settings) -> Settings:
+    """Return the settings with the URLs of running embedded servers where theirs are unset.
+
+    Where nothing runs they stay unset: whoever needs them says so.
+    """
+    if not needs_embedded(settings):
+        return settings
+    services = EmbeddedServices.attach(settings.data_dir)
+    return settings if services is None else _with_urls(settings, services)
+
+
+@contextmanager
+def started_services(settings: Settings) -> Iterator[tuple[Settings, EmbeddedServices | None]]:
+    """Start (or attach to) embedded servers for what the settings leave unset; stop them after.
+
+    Yields the settings with every URL set. Raises ConfigError where a server cannot be started.
+    """
+    if not needs_embedded(settings):
+        yield settings, None
+        return
+    with EmbeddedServices.start_or_attach(settings.data_dir) as services:
+        yield _with_urls(settings, services), services
+
+
+def _with_urls(settings: Settings, services: EmbeddedServices) -> Settings:
+    update = {}
+    if settings.database_url is None:
+        update["database_url"] = database_url(services.database_url)
+    if settings.redis_url is None:
+        update["redis_url"] = redis_url(services.redis_url)
+    return settings.model_copy(update=update)

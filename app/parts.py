@@ -1,0 +1,104 @@
+"""Builds the parts of one outbox from settings: the composition root's lower half.
+
+Nothing is global: each call builds its own. The roles stand in `roles`, commands in `cli`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+from dataclasses import dataclass, replace
+from uuid import UUID, uuid4
+
+from ..outbox.defaults import Limits, broken_constraints
+from ..outbox.errors import ConfigError
+from ..outbox.shell.bell import Bell
+from ..outbox.shell.claim_store import Incarnation, served_name
+from ..outbox.shell.database import Database
+from ..outbox.shell.redis_bus import TokenBus
+from ..outbox.shell.statements import Statements
+from ..tool_adapters.registry import Registry
+from .settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One process's view of one outbox."""
+
+    settings: Settings
+    limits: Limits
+    statements: Statements
+    database: Database
+    registry: Registry
+    bus: TokenBus | None
+    worker_id: UUID
+
+    def bell(self) -> Bell:
+        """Return a new bell; the caller closes it."""
+        return Bell(self.bus)
+
+    def own_database(self, name: str, pool_size: int = 1) -> Database:
+        """Return another pool, for a part that must never wait for the others' connections."""
+        return _database(self.settings, self.limits, name, pool_size)
+
+    def incarnation(self, role: str, lanes: tuple[str, ...] = ()) -> Incarnation:
+        """Return this start of this process, as its heartbeat row shows it."""
+        tools = tuple(served_name(c.tool, c.version) for c in self.registry.contracts())
+        host = socket.gethostname() or platform.node()
+        return Incarnation(self.worker_id, role, host, os.getpid(), tools, lanes)
+
+
+def build_parts(settings: Settings, *, pool_size: int = 6, name: str = "ackbox") -> Parts:
+    """Build the parts; opens no connection. Raises ConfigError for what contradicts itself."""
+    limits = checked_limits(settings)
+    registry = load_registry(settings, limits)
+    redis_url = settings.redis_url
+    return Parts(
+        settings=settings,
+        limits=limits,
+        statements=Statements(settings.schema_name, limits),
+        database=_database(settings, limits, name, pool_size),
+        registry=registry,
+        bus=TokenBus(redis_url.reveal(), settings.outbox) if redis_url else None,
+        worker_id=uuid4(),
+    )
+
+
+def checked_limits(settings: Settings) -> Limits:
+    """Return the limits in force. Raises ConfigError where two of them contradict each other."""
+    limits = replace(Limits(), **settings.limits)
+    problems = broken_constraints(limits)
+    if problems:
+        raise ConfigError("; ".join(problems), next_step="ackbox config")
+    return limits
+
+
+def load_registry(settings: Settings, limits: Limits) -> Registry:
+    """Load the tools that settings and installed packages name. Raises ConfigError."""
+    registry = Registry()
+    registry.load_entry_points()
+    for place in settings.tools:
+        registry.load(place)
+    problems = registry.problems(limits)
+    if problems:
+        raise ConfigError("; ".join(problems), next_step="change the tool's declaration")
+    return registry
+
+
+def _database(settings: Settings, limits: Limits, name: str, pool_size: int) -> Database:
+    url = settings.database_url
+    if url is None:
+        raise ConfigError(
+            "no database is configured and no running ackbox up was found",
+            next_step="set ACKBOX_DATABASE_URL, or start ackbox up in this folder",
+        )
+    direct = settings.direct_url
+    return Database(
+        url.reveal(),
+        direct_url=direct.reveal() if direct else None,
+        schema=settings.schema_name,
+        pool_size=pool_size,
+        application_name=name,
+        lock_timeout_seconds=limits.lock_timeout_seconds,
+    )
