@@ -1,18 +1,19 @@
 """What the end of a function tool proves: returned, raised or overran.
 
 Decides that only `NotApplied`, raised or returned, proves nothing happened; a value is Applied;
-everything else is Unknown. Pure: `outbox`, `contract`, `storable`, `wire`.
+everything else is Unknown. Pure: `outbox`, `contract`, `bounded`, `wire`.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from ..outbox.contract import Echo
+from ..outbox.defaults import DEFAULTS
 from ..outbox.outcome import Accepted, Answer, Applied, NotApplied, Outcome, Unknown
+from .bounded import bounded
 from .contract import (
     Evidence,
     NotWritten,
@@ -23,8 +24,10 @@ from .contract import (
     foreign_evidence,
     unsent_outcome,
 )
-from .storable import storable, storable_seconds, storable_text
 from .wire import wire_forms
+
+RESULT_READ_BYTES = int(DEFAULTS.args_limit_bytes)
+"""Largest result that a caller of the adapter sees; what is stored has a lower limit."""
 
 
 def classify_function(echo: Echo, wire_key: str, evidence: Evidence) -> Outcome:
@@ -35,7 +38,7 @@ def classify_function(echo: Echo, wire_key: str, evidence: Evidence) -> Outcome:
             return Unknown("a success without our key", "protocol_miss", Answer.COMPLETE)
         return outcome
     if isinstance(evidence, RaisedOutcome):
-        return _plain_refusal(evidence.outcome)
+        return bounded(evidence.outcome, RESULT_READ_BYTES)
     if isinstance(evidence, RaisedError):
         place = f" at {evidence.text}" if evidence.text else ""
         return Unknown(f"the function raised {evidence.error_type}{place}", code="raised")
@@ -60,31 +63,15 @@ def outcome_of(value: Any) -> Outcome:
     What certainly did not run (an awaitable, a generator) or looks like a slip (a class, an
     exception returned) is Unknown: the effect may have come before it.
     """
-    if isinstance(value, NotApplied):
-        return _plain_refusal(value)
-    if isinstance(value, Unknown):
-        return replace(value, reason=storable_text(value.reason))
-    if isinstance(value, Applied | Accepted):
-        ref = None if value.ref is None else storable_text(value.ref)
-        return replace(value, ref=ref, result=storable(value.result))
+    if isinstance(value, Applied | Accepted | NotApplied | Unknown):
+        return bounded(value, RESULT_READ_BYTES)
     if isinstance(value, type | BaseException) or _never_ran(value):
         return Unknown(f"the function returned a {type(value).__name__}", code="bad_return")
-    return Applied(result=storable(value))
+    return bounded(Applied(result=value), RESULT_READ_BYTES)
 
 
 def _never_ran(value: Any) -> bool:
     return inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value)
-
-
-def _plain_refusal(outcome: NotApplied) -> NotApplied:
-    """Copy without traceback and as the base class, with fields that can be stored."""
-    return NotApplied(
-        storable_text(outcome.reason),
-        storable_text(outcome.code),
-        bool(outcome.transient),
-        storable_seconds(outcome.retry_after_seconds),
-        bool(outcome.key_store),
-    )
 
 
 def _holds_text(value: Any, wanted: frozenset[str]) -> bool:

@@ -1,7 +1,7 @@
 """What one HTTP exchange proves: trace phase first, status second, exception never alone.
 
 Decides Applied, Accepted, NotApplied or Unknown from the evidence and the tool's declared rules.
-Pure: `outbox`, `contract` and `http_answer`. Two rules stand above all: a 2xx is never
+Pure: `outbox`, `contract`, `http_answer` and `bounded`. Two rules stand above all: a 2xx is never
 NotApplied, and whatever this module does not recognise is Unknown.
 """
 
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..outbox.contract import KeyKind
+from ..outbox.defaults import DEFAULTS
 from ..outbox.outcome import Accepted, Answer, Applied, NotApplied, Outcome, Unknown
+from .bounded import bounded
 from .contract import Evidence, HttpEvidence, NotWritten, Phase, foreign_evidence, unsent_outcome
 from .http_answer import (
     MISSING,
@@ -24,7 +26,6 @@ from .http_answer import (
     reference_at,
     retry_after_seconds,
 )
-from .storable import storable
 
 NOTHING_DONE = frozenset(
     {400, 401, 402, 403, 404, 405, 406, 407, 410, 411, 413, 414, 415, 417, 421, 422, 425, 426}
@@ -116,8 +117,9 @@ def _success(rules: HttpRules, wire_key: str, evidence: HttpEvidence) -> Outcome
 def _happened(rules: HttpRules, evidence: HttpEvidence, document: Any, replayed: bool) -> Outcome:
     kind = Accepted if evidence.status in rules.accepted_statuses else Applied
     ref = reference_at(document, rules.ref_pointer)
-    result = None if document is MISSING else storable(document)
-    return kind(ref=ref, result=result, key_store=replayed)
+    result = None if document is MISSING else document
+    happened = kind(ref=ref, result=result, key_store=replayed)
+    return bounded(happened, int(DEFAULTS.args_limit_bytes))
 
 
 def _is_replay(rules: HttpRules, evidence: HttpEvidence) -> bool:

@@ -237,7 +237,10 @@ def test_a_replayed_refusal_speaks_for_every_send() -> None:
 def test_what_postgres_cannot_store_costs_the_result_and_not_the_effect() -> None:
     """NUL in an answer: Applied, without result."""
     evidence = answer(201, {"id": "a\x00b"}, ("Idempotency-Key", KEY))
-    assert classify_http(KEYED, KEY, evidence) == Applied(ref="a\ufffdb")
+    outcome = classify_http(KEYED, KEY, evidence)
+    assert isinstance(outcome, Applied)
+    assert (outcome.ref, outcome.result) == ("a\ufffdb", None)
+    assert outcome.dropped
 
 
 def test_evidence_of_another_kind_is_unknown() -> None:

@@ -206,17 +206,23 @@ class Refused(NotApplied):
         (NotApplied("full", transient=True), NotApplied("full", transient=True)),
         (Refused("no"), NotApplied("no")),
         (Unknown("who knows"), Unknown("who knows")),
-        (object(), Applied()),
-        (math.nan, Applied()),
-        ("a\x00", Applied()),
     ],
 )
 def test_a_returned_value_is_applied_and_a_returned_outcome_stands(
     value: Any, outcome: Outcome
 ) -> None:
-    """A result that cannot be stored is left out; the effect is not doubted for it."""
+    """A user's subclass of NotApplied is stored as what it is."""
     assert judged(Returned(value)) == outcome
     assert type(judged(Returned(value))) is type(outcome)
+
+
+@pytest.mark.parametrize("value", [object(), math.nan, "a\x00", Applied(result={1, 2})])
+def test_a_result_that_cannot_be_stored_is_left_out(value: Any) -> None:
+    """The effect is not doubted for it."""
+    outcome = judged(Returned(value))
+    assert isinstance(outcome, Applied)
+    assert outcome.result is None
+    assert outcome.dropped
 
 
 @pytest.mark.parametrize("value", [NotApplied, Applied, ValueError("x"), _generator(None)])
