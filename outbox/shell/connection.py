@@ -107,7 +107,9 @@ def pooler_role_sql(role: str, limits: SessionLimits | None = None) -> str:
     )
 
 
-def make_engine(url: URL, arguments: dict[str, Any], pool_size: int) -> Engine:
+def make_engine(
+    url: URL, arguments: dict[str, Any], pool_size: int, pool_wait_seconds: float
+) -> Engine:
     """Return an engine whose pool never exceeds `pool_size` and drops what cannot write."""
     engine = create_engine(
         url,
@@ -115,7 +117,7 @@ def make_engine(url: URL, arguments: dict[str, Any], pool_size: int) -> Engine:
         poolclass=QueuePool,
         pool_size=pool_size,
         max_overflow=0,
-        pool_timeout=_CONNECT_TIMEOUT_SECONDS,
+        pool_timeout=pool_wait_seconds,
         # The warmest connection first: it has the prepared statements.
         pool_use_lifo=True,
         connect_args=arguments,

@@ -72,6 +72,7 @@ class Database:
         statement_timeout_seconds: float = 10.0,
         idle_in_transaction_seconds: float = 10.0,
         lock_timeout_seconds: float = 0.5,
+        pool_wait_seconds: float = 5.0,
         pooler: bool = False,
     ) -> None:
         """Open nothing yet. Raises ConfigError for a URL or a schema name that cannot be used."""
@@ -83,6 +84,7 @@ class Database:
             statement_timeout_seconds, idle_in_transaction_seconds, lock_timeout_seconds
         )
         self._pool_size = pool_size
+        self._pool_wait_seconds = pool_wait_seconds
         self._name = application_name
         self._pooler = pooler
         self._engines: dict[int, Engine] = {}
@@ -104,7 +106,7 @@ class Database:
 
     def _make_engine(self) -> Engine:
         arguments = connect_arguments(self._url, self._limits, pooler=self._pooler, name=self._name)
-        return make_engine(self._url, arguments, self._pool_size)
+        return make_engine(self._url, arguments, self._pool_size, self._pool_wait_seconds)
 
     def run(
         self,

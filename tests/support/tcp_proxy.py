@@ -58,7 +58,7 @@ class CommitCutter:
     ) -> None:
         with suppress(OSError):
             while data := client.recv(_CHUNK_BYTES):
-                if self._armed and b"COMMIT" in data:
+                if self._armed and b"COMMIT\x00" in data:
                     cut = self._armed.pop(0)
                     self.cuts.append(cut)
                     if cut == "before":
