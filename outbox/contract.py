@@ -98,8 +98,11 @@ class ToolContract:
 
     @property
     def margin_seconds(self) -> float:
-        """Time before the end of the key window after which no resend may begin."""
-        return self.call_limit_seconds + self.settle_seconds + self.clock_allowance_seconds
+        """Time before the end of the key window after which no resend may be marked.
+
+        Holds the send deadline too: the first byte leaves at most that much after the mark.
+        """
+        return self.ack_seconds + self.settle_seconds
 
     @property
     def may_resend(self) -> bool:

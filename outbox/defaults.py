@@ -47,16 +47,6 @@ class Limits:
     result_limit_bytes: int = _count(65_536, "largest stored result")
     args_limit_bytes: int = _count(1_048_576, "largest stored arguments")
 
-    @property
-    def ack_seconds(self) -> float:
-        """Lease of a send: from the mark until the reaper may expire it."""
-        return self.send_deadline_seconds + self.call_limit_seconds + self.clock_allowance_seconds
-
-    @property
-    def margin_seconds(self) -> float:
-        """How long before the end of a key window the last resend's first byte may leave."""
-        return self.call_limit_seconds + self.settle_seconds + self.clock_allowance_seconds
-
 
 def broken_constraints(limits: Limits) -> list[str]:
     """Return one sentence for each constraint between limits that does not hold."""

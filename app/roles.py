@@ -1,0 +1,218 @@
+"""The background roles of one outbox, each a loop around one pass: relay, reaper, reconciler.
+
+Any number of each may run anywhere; none elects a leader. The composition root's upper half.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from ..outbox.commands import (
+    FindHeld,
+    FindOverdue,
+    FindReadyLanes,
+    FindUndone,
+    FinishUndo,
+    HoldStep,
+    OrderCompensation,
+    PlanCompensation,
+    ReapRows,
+    Ring,
+    RingResults,
+)
+from ..outbox.compensate import TOOL_UNKNOWN, CompensationRequest
+from ..outbox.hold import hold_pass
+from ..outbox.model import Refusal
+from ..outbox.reap import reap_pass
+from ..outbox.relay import relay_pass
+from ..outbox.shell.attempt_store import AttemptStore
+from ..outbox.shell.bell import TOKEN_LIMIT
+from ..outbox.shell.claim_store import ClaimStore
+from ..outbox.shell.compensation_store import undo_target
+from ..outbox.shell.gate_store import gates_due, time_out_gate
+from ..outbox.shell.hold_store import HoldStore
+from ..outbox.shell.listener import Listener
+from ..outbox.shell.loops import Loop
+from ..outbox.shell.partitions import ensure_event_partitions
+from ..outbox.shell.pass_driver import run_pass
+from ..outbox.shell.reap_store import ReapStore
+from ..outbox.shell.reconcile_store import ReconcileStore
+from ..outbox.shell.rows import RowReader
+from ..workers.compensating import plan_compensation
+from ..workers.shell.heartbeat import Heartbeat
+from ..workers.shell.reconciler import Reconciler
+from ..workers.shell.tool_driver import ToolDriver
+from .parts import Parts
+
+_log = structlog.get_logger(__name__)
+PASS_LIMIT = 200
+TIDY_EVERY = timedelta(seconds=2)
+PARTITIONS_EVERY = timedelta(hours=1)
+LANE_ALARM_SECONDS = 60.0
+
+
+class Role:
+    """A started role: its loop's thread and what must be closed behind it."""
+
+    def __init__(self, name: str, threads: list[threading.Thread], close: Callable[[], None]):
+        self.name = name
+        self._threads = threads
+        self._close = close
+
+    def is_alive(self) -> bool:
+        """Return whether every thread of the role still runs."""
+        return all(thread.is_alive() for thread in self._threads)
+
+    def close(self) -> None:
+        """Wait for the loops to end (their stop event is set), then close what they used."""
+        for thread in self._threads:
+            thread.join()
+        self._close()
+
+
+def start_relay(parts: Parts, stop: threading.Event) -> Role:
+    """Ring every lane with ready rows: after notifications, and by a poll in any case."""
+    store = ReapStore(parts.database, parts.statements, parts.limits)
+    handlers = {
+        FindReadyLanes: lambda command: store.ready_lanes(command.row_limit),
+        Ring: lambda command: _ring(parts, command),
+    }
+
+    def run_once() -> bool:
+        for lane in run_pass(relay_pass(TOKEN_LIMIT), handlers):
+            if lane.oldest_seconds > LANE_ALARM_SECONDS:
+                _log.error("lane_is_late", lane=lane.lane, oldest_seconds=lane.oldest_seconds)
+        return False
+
+    loop = Loop("relay", run_once, poll_seconds=parts.settings.poll_seconds, stop=stop)
+    listener = Listener(parts.database, loop.ring, stop)
+    beat = _heartbeat(parts, "relay")
+    return Role("relay", [loop.start(), listener.start()], beat.stop)
+
+
+def start_reaper(parts: Parts, stop: threading.Event) -> Role:
+    """Fire expiry edges, time gates out, and keep the store tidy."""
+    store = ReapStore(parts.database, parts.statements, parts.limits)
+    reader = RowReader(parts.statements, parts.limits)
+    handlers = {
+        FindOverdue: lambda command: store.find_overdue(command.limit),
+        ReapRows: lambda command: store.reap(command.seqs),
+        Ring: lambda command: _ring(parts, command),
+    }
+    tidy = _Every(TIDY_EVERY, lambda: store.tidy(PASS_LIMIT))
+    partitions = _Every(PARTITIONS_EVERY, lambda: _make_partitions(parts))
+
+    def run_once() -> bool:
+        moved = run_pass(reap_pass(PASS_LIMIT, TOKEN_LIMIT), handlers)
+        _time_out_gates(parts, reader)
+        tidy.when_due()
+        partitions.when_due()
+        return moved >= PASS_LIMIT
+
+    loop = Loop("reaper", run_once, poll_seconds=parts.settings.poll_seconds, stop=stop)
+    beat = _heartbeat(parts, "reaper")
+    return Role("reaper", [loop.start()], beat.stop)
+
+
+def start_reconciler(parts: Parts, stop: threading.Event) -> Role:
+    """Settle unknown rows and move held ones; both talk to adapters."""
+    tools = ToolDriver(parts.registry, parts.limits)
+    bell = parts.bell()
+    attempts = AttemptStore(parts.database, parts.statements, parts.limits)
+    reconciler = Reconciler(
+        ReconcileStore(parts.database, parts.statements, parts.limits),
+        attempts, tools, bell, parts.limits, owner=parts.worker_id,
+    )  # fmt: skip
+    beat = _heartbeat(parts, "reconciler", reconciler.overrunning)
+    poll_seconds = parts.settings.poll_seconds
+    looks = Loop("reconciler", reconciler.run_once, poll_seconds=poll_seconds, stop=stop)
+    holds = Loop("holds", _hold_once(parts), poll_seconds=poll_seconds, stop=stop)
+
+    def close() -> None:
+        reconciler.close()
+        beat.stop()
+        bell.close()
+        tools.close()
+
+    return Role("reconciler", [looks.start(), holds.start()], close)
+
+
+def _hold_once(parts: Parts) -> Callable[[], bool]:
+    store = HoldStore(parts.database, parts.statements, parts.limits)
+    handlers: dict[type[Any], Callable[[Any], Any]] = {
+        FindHeld: lambda command: store.find_held(command.limit),
+        HoldStep: lambda command: store.hold_step(command.seq),
+        FindUndone: lambda command: store.find_undone(command.limit),
+        FinishUndo: lambda command: store.finish_undo(command.seq),
+        PlanCompensation: lambda command: _plan(parts, command.owner),
+        OrderCompensation: lambda command: store.order(command.seq, command.owner, command.plan),
+        Ring: lambda command: _ring(parts, command),
+        RingResults: lambda command: parts.bus is not None and parts.bus.ring_results(),
+    }
+
+    def run_once() -> bool:
+        report = run_pass(hold_pass(PASS_LIMIT, TOKEN_LIMIT), handlers)
+        return bool(report.looked_at >= PASS_LIMIT)
+
+    return run_once
+
+
+def _plan(parts: Parts, owner: int) -> CompensationRequest | Refusal:
+    found = parts.database.run(lambda c: undo_target(c, parts.statements, owner))
+    if found is None:
+        return Refusal(TOOL_UNKNOWN, "no such row")
+    return plan_compensation(parts.registry, found.tool, found.version, found.target)
+
+
+def _ring(parts: Parts, command: Ring) -> bool:
+    return parts.bus is not None and parts.bus.ring(command.lane, command.limit)
+
+
+def _heartbeat(
+    parts: Parts, role: str, overrunning: Callable[[], tuple[int, ...]] = tuple
+) -> Heartbeat:
+    store = ClaimStore(parts.own_database(f"ackbox {role} heartbeat"), parts.statements)
+    beat = Heartbeat(store, parts.incarnation(role), parts.limits, overrunning)
+    beat.start()
+    return beat
+
+
+def _time_out_gates(parts: Parts, reader: RowReader) -> None:
+    due = parts.database.run(lambda c: gates_due(c, parts.statements, PASS_LIMIT))
+    for seq, fingerprint in due:
+        parts.database.run(
+            lambda c, seq=seq, fingerprint=fingerprint: time_out_gate(  # type: ignore[misc]
+                c, parts.statements, reader, seq, fingerprint
+            )
+        )
+
+
+def _make_partitions(parts: Parts) -> None:
+    statement, _ = parts.statements.named("now")
+    parts.database.run(
+        lambda c: ensure_event_partitions(
+            c, parts.settings.schema_name, c.execute(statement).scalar_one()
+        )
+    )
+
+
+class _Every:
+    """Runs something at most once in a while, on the loop that asks."""
+
+    def __init__(self, pause: timedelta, work: Callable[[], object]) -> None:
+        self._pause = pause.total_seconds()
+        self._work = work
+        self._due_at = 0.0
+
+    def when_due(self) -> None:
+        """Run it if its time has come."""
+        now = time.monotonic()
+        if now >= self._due_at:
+            self._due_at = now + self._pause
+            self._work()

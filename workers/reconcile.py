@@ -1,0 +1,120 @@
+"""One look at an unknown row: probe, then at most one same-key resend, else wait or park.
+
+A generator, like `attempt`; which rung comes next is decided in `outbox.reconcile`. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+from ..outbox.commands import (
+    Claimed,
+    LookAgain,
+    Park,
+    Recorded,
+    RecordProbe,
+    Resend,
+    RingResults,
+    Unresolved,
+)
+from ..outbox.defaults import Limits
+from ..outbox.model import SETTLED_STATES, State
+from ..outbox.reconcile import (
+    ABSENT,
+    FOUND,
+    INCONCLUSIVE,
+    ParkRung,
+    ProbeRung,
+    ResendRung,
+    WaitRung,
+    next_rung,
+)
+from ..tool_adapters.contract import (
+    Absent,
+    Evidence,
+    Found,
+    FunctionCall,
+    HttpRequest,
+    Inconclusive,
+    ProbeAnswer,
+)
+from .attempt import GIVE_BACK_SECONDS, REQUEST_LIMIT, conclude, report
+from .commands import Encode, Exchange, Fetch, NoTool, Probe, Raised
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What a look needs from outside: the random share of its delay, and the limits."""
+
+    share: float
+    limits: Limits
+
+
+def reconcile(unresolved: Unresolved, draw: Draw) -> Generator[Any, Any, None]:
+    """Walk the ladder once for one row; every path ends with its next look or its settlement."""
+    rung = next_rung(unresolved, probed=False, share=draw.share, limits=draw.limits)
+    if isinstance(rung, ProbeRung):
+        settled = yield from _probe_rung(unresolved)
+        if settled:
+            return
+        rung = next_rung(unresolved, probed=True, share=draw.share, limits=draw.limits)
+    match rung:
+        case ResendRung():
+            yield from _resend_rung(unresolved)
+        case ParkRung(reason=reason, delay_seconds=seconds):
+            yield Park(unresolved.claim, reason, seconds)
+        case WaitRung(delay_seconds=seconds):
+            yield LookAgain(unresolved.claim, seconds)
+
+
+def _probe_rung(unresolved: Unresolved) -> Generator[Any, Any, bool]:
+    """Ask the tool and record its answer; True where the row is not unknown any more."""
+    answer = yield from _ask(unresolved.claim)
+    recorded: Recorded = yield _recorded_as(unresolved, answer)
+    if recorded.state in SETTLED_STATES:
+        yield RingResults()
+    return recorded.state is not State.INDETERMINATE
+
+
+def _recorded_as(unresolved: Unresolved, answer: ProbeAnswer) -> RecordProbe:
+    claim, was_quiet = unresolved.claim, unresolved.quiet
+    match answer:
+        case Found(ref=ref, result=result, others=others):
+            return RecordProbe(claim, FOUND, ref, result, others=others, was_quiet=was_quiet)
+        case Absent():
+            return RecordProbe(claim, ABSENT, was_quiet=was_quiet)
+        case Inconclusive(reason=reason):
+            return RecordProbe(claim, INCONCLUSIVE, reason=reason, was_quiet=was_quiet)
+
+
+def _ask(claim: Claimed) -> Generator[Any, Any, ProbeAnswer]:
+    answers: tuple[Evidence, ...] = ()
+    while len(answers) <= REQUEST_LIMIT:
+        answer = yield Probe(claim, answers)
+        if isinstance(answer, NoTool):
+            return Inconclusive("this process does not know the tool")
+        if isinstance(answer, Raised):
+            return Inconclusive(f"the probe raised {answer.error_type}")
+        if not isinstance(answer, HttpRequest | FunctionCall):
+            found: ProbeAnswer = answer
+            return found
+        evidence: Evidence = yield Fetch(claim, answer)
+        answers = (*answers, evidence)
+    return Inconclusive("the probe asked for too many reads")
+
+
+def _resend_rung(unresolved: Unresolved) -> Generator[Any, Any, None]:
+    claim = unresolved.claim
+    request = yield Encode(claim, claim.handle)
+    if isinstance(request, NoTool | Raised):
+        yield LookAgain(claim, GIVE_BACK_SECONDS)
+        return
+    resent = yield Resend(claim, request.digest())
+    if not isinstance(resent, Claimed):
+        yield LookAgain(claim, GIVE_BACK_SECONDS)
+        return
+    evidence: Evidence = yield Exchange(resent, request)
+    outcome = yield from conclude(resent, evidence)
+    yield from report(resent, outcome)
