@@ -236,7 +236,7 @@ def test_a_grace_that_is_over_ends_the_worker(valkey: ValkeyProcess, tmp_path: P
     start_and_list(program, valkey)
     program.terminate()
     assert program.exit_code() == 0
-    assert program.calls()[-1] == "idle False"
+    assert "idle False" in program.calls()
 
 
 def test_flushall_costs_a_worker_its_entry_for_seconds_only(
@@ -304,7 +304,7 @@ def test_sigterm_while_redis_is_gone(worker: Program, valkey: ValkeyProcess) -> 
     eventually(lambda: drains(worker) >= 1, "lanes are polled")
     worker.terminate()
     assert worker.exit_code() == 0
-    assert worker.calls()[-1] == "idle True"
+    assert "idle True" in worker.calls()
 
 
 def test_a_frozen_redis_holds_up_neither_work_nor_sigterm(
@@ -316,7 +316,7 @@ def test_a_frozen_redis_holds_up_neither_work_nor_sigterm(
     eventually(lambda: drains(worker) >= 1, "lanes are polled")
     worker.terminate()
     assert worker.exit_code() == 0
-    assert worker.calls()[-1] == "idle True"
+    assert "idle True" in worker.calls()
 
 
 def test_an_abandoned_token_is_counted_and_never_runs_again(
