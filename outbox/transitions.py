@@ -149,7 +149,8 @@ EDGES: tuple[Edge, ...] = (
     ),
     _edge(
         "refuse.absent", (S.INDETERMINATE,), S.FAILED, (A.RECONCILER,),
-        (g.strong_probe, g.key_trusted, g.quiet, g.spent_or_unwanted, g.no_undo), _SETTLED,
+        (g.own_fence, g.strong_probe, g.key_trusted, g.quiet, g.spent_or_unwanted, g.no_undo),
+        _SETTLED,
     ),
     _edge("refuse.person", (S.INDETERMINATE,), S.FAILED, (A.PERSON,), _STATEMENT, _SETTLED),
     # -- out of indeterminate ---------------------------------------------------------------------
@@ -164,7 +165,7 @@ EDGES: tuple[Edge, ...] = (
     ),
     _edge(
         "clear", (S.INDETERMINATE,), S.QUEUED, (A.RECONCILER,),
-        (g.wanted, g.no_undo, g.strong_probe, g.key_trusted, g.quiet, g.sends_left,
+        (g.own_fence, g.wanted, g.no_undo, g.strong_probe, g.key_trusted, g.quiet, g.sends_left,
          g.resends_left),
         (e.resolved, e.counted_clear),
     ),
