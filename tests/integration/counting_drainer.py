@@ -8,6 +8,7 @@ import os
 import threading
 from pathlib import Path
 
+from ackbox.outbox.errors import StoreUnavailable
 from ackbox.workers.shell.drain import UnknownLane
 
 CALLS = "PROBE_CALLS"
@@ -15,16 +16,19 @@ DRAIN_GATE = "PROBE_DRAIN_GATE"
 IDLE_GATE = "PROBE_IDLE_GATE"
 BAD_LANE = "broken"
 UNSERVED_LANE = "unserved"
+STORELESS_LANE = "storeless"
 
 
 class CountingDrainer:
     """Counts by appending lines to a file, which survives the process."""
 
     def drain(self, outbox: str, lane: str, limit: int, _seconds: float) -> int:
-        """Write the call down; hold while a gate is closed; refuse two lanes by name."""
+        """Write the call down; hold while a gate is closed; refuse three lanes by name."""
         self._write(f"drain {outbox} {lane} {limit}")
         if lane == UNSERVED_LANE:
             raise UnknownLane(lane)
+        if lane == STORELESS_LANE:
+            raise StoreUnavailable("the database is away", next_step="start it")
         if lane == BAD_LANE:
             raise RuntimeError("this lane always breaks")
         self._pass_gate(DRAIN_GATE, 60)

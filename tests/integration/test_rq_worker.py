@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from redis import Redis
-from rq import Queue, Worker
+from rq import Queue
 from rq.job import JobStatus
 from rq.serializers import JSONSerializer
 from rq.utils import as_text
@@ -17,15 +17,19 @@ from ackbox.outbox.shell.redis_bus import DRAIN_FUNCTION, TokenBus
 from ackbox.workers.shell.rq_worker import AckboxWorker
 
 from .valkey_process import (
+    MAIL,
     WORKER_CLASS,
     Program,
     ValkeyProcess,
+    drains,
     eventually,
+    listed,
+    ring_until_drained,
     rq_command,
+    start_and_list,
     worker_command,
 )
 
-MAIL = "drained default mail"
 POOL_SCRIPT = """
 import sys
 from redis import Redis
@@ -34,6 +38,12 @@ from rq.worker_pool import WorkerPool
 from ackbox.workers.shell.rq_worker import AckboxWorker
 WorkerPool(["ackbox.mail"], connection=Redis.from_url(sys.argv[1]), num_workers=2,
            worker_class=AckboxWorker, serializer=JSONSerializer).start()
+"""
+OWN_SCRIPT = """
+import sys
+from redis import Redis
+from ackbox.workers.shell.rq_worker import AckboxWorker
+AckboxWorker(sys.argv[2:], connection=Redis.from_url(sys.argv[1])).work()
 """
 FORK_SCRIPT = """
 import os, subprocess, sys
@@ -82,29 +92,6 @@ def worker(valkey: ValkeyProcess, tmp_path: Path) -> Iterator[Program]:
     (tmp_path / "idle-gate").touch()
     yield program
     program.kill_group()
-
-
-def listed(valkey: ValkeyProcess) -> int:
-    """Count the workers that RQ lists for lane mail, with a live entry each."""
-    queue = Queue("ackbox.mail", connection=valkey.client)
-    return len([w for w in Worker.all(queue=queue) if w.pid])
-
-
-def start_and_list(worker: Program, valkey: ValkeyProcess) -> None:
-    """Start a worker and wait until RQ lists it."""
-    worker.start()
-    eventually(lambda: listed(valkey) == 1, "the worker is listed")
-
-
-def drains(worker: Program) -> int:
-    """Count the drains of lane mail that ended."""
-    return worker.calls().count(MAIL)
-
-
-def ring_until_drained(worker: Program, bus: TokenBus) -> None:
-    """Ring like a relay until a new drain of lane mail has ended."""
-    before = drains(worker)
-    eventually(lambda: bus.ring("mail", 10) and drains(worker) > before, "a token is drained")
 
 
 def test_stock_rq_worker_runs_a_token_and_keeps_nothing(
@@ -278,6 +265,37 @@ def test_a_full_redis_at_start_is_survived(
     valkey.empty_out()
     eventually(lambda: listed(valkey) == 1, "the worker is listed")
     ring_until_drained(worker, bus)
+
+
+def test_a_redis_that_is_down_at_start_is_survived(
+    valkey: ValkeyProcess, bus: TokenBus, tmp_path: Path
+) -> None:
+    """Started by code instead of by stock `rq worker`, the class needs no Redis to begin."""
+    valkey.kill()
+    worker = Program([sys.executable, "-c", OWN_SCRIPT, valkey.url, "ackbox.mail"], tmp_path)
+    worker.start()
+    try:
+        eventually(lambda: drains(worker) >= 2, "lanes are polled")
+        valkey.start()
+        eventually(lambda: listed(valkey) == 1, "the worker is listed")
+        ring_until_drained(worker, bus)
+        worker.terminate()
+        assert worker.exit_code() == 0
+    finally:
+        worker.kill_group()
+
+
+def test_a_poll_that_finds_no_store_ends_no_worker(valkey: ValkeyProcess, tmp_path: Path) -> None:
+    """Redis away and Postgres away: the worker goes on, and so do its other lanes."""
+    valkey.kill()
+    queues = ["ackbox.storeless", "ackbox.unserved", "ackbox.mail"]
+    worker = Program([sys.executable, "-c", OWN_SCRIPT, valkey.url, *queues], tmp_path).start()
+    try:
+        eventually(lambda: drains(worker) >= 2, "the lane after them is polled")
+        assert "drain default storeless 1000" in worker.calls()
+        assert worker.is_running()
+    finally:
+        worker.kill_group()
 
 
 def test_redis_that_fills_up_in_a_token(

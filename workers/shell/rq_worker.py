@@ -29,6 +29,7 @@ from rq.utils import as_text, get_version, now
 from rq.worker import DequeueStrategy, WorkerStatus
 
 from ...outbox.defaults import DEFAULTS
+from ...outbox.errors import StoreUnavailable
 from ...outbox.shell.redis_bus import REDIS_ERRORS, parse_queue_name
 from .drain import (
     DRAIN_SECONDS,
@@ -157,7 +158,8 @@ class AckboxWorker(BookkeepingWorker):
         self.counts["poll"] += 1
         try:
             return self._drainer.drain(lane[0], lane[1], MAX_LIMIT, DRAIN_SECONDS)
-        except UnknownLane:
+        except (UnknownLane, StoreUnavailable):
+            self.counts["poll_failed"] += 1
             return 0
 
     def _clean_up(self) -> None:
