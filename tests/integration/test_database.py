@@ -267,10 +267,9 @@ def test_a_demoted_server_is_left_by_the_whole_pool(make: Maker, url: str) -> No
         connection.execute(CHANGE, {"id": 1})
 
     idle.close()
-    busy = database.engine.connect()
-    assert busy.scalar(PID) == idle_pid
-    database.run(work)
-    busy.close()
+    with database.engine.connect() as busy:
+        assert busy.scalar(PID) == idle_pid
+        database.run(work)
     assert len(set(pids)) == 3
     assert numbers(url) == [1, 0]
     assert database.run(lambda connection: connection.scalar(PID)) != idle_pid
