@@ -5,11 +5,13 @@ May import the pure core and SQLAlchemy. Every function runs inside the caller's
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection
 
 from ..contract import ToolContract, contract_from_document
 from ..defaults import Limits
@@ -17,6 +19,7 @@ from ..model import GateDecision, Row, State, World
 from .statements import Statements
 
 _COLUMNS = tuple(field.name for field in fields(Row))
+_STATE = _COLUMNS.index("state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +44,32 @@ class RowReader:
         if not wanted:
             return {}
         statement, limits = self._statements.named("lock_rows")
-        found = connection.execute(statement, {"seqs": wanted, **limits}).mappings()
-        return {item["seq"]: self._locked(item) for item in found}
+        found = connection.execute(statement, {"seqs": wanted, **limits})
+        read = _reading(tuple(found.keys()))
+        return {one.row.seq: one for one in (self._locked(item, read) for item in found)}
 
     def lock_step(self, connection: Connection, seq: int) -> tuple[Locked, ...]:
         """Lock every generation of the row's step, ascending; each world holds the whole step."""
         statement, limits = self._statements.named("lock_step")
-        found = connection.execute(statement, {"seq": seq, **limits}).mappings().all()
-        step = tuple(_row(item) for item in found)
-        return tuple(self._locked(item, step) for item in found)
+        found = connection.execute(statement, {"seq": seq, **limits})
+        read = _reading(tuple(found.keys()))
+        locked = [self._locked(item, read) for item in found]
+        step = tuple(one.row for one in locked)
+        return tuple(Locked(one.row, replace(one.world, step=step)) for one in locked)
 
-    def _locked(self, item: RowMapping, step: tuple[Row, ...] = ()) -> Locked:
-        gate = item.get("gate")
+    def _locked(self, item: Sequence[Any], read: _Reading) -> Locked:
+        values = list(read.row(item))
+        values[_STATE] = State(values[_STATE])
+        row = Row(*values)
+        gate = item[read.gate] if read.gate is not None else None
         world = World(
-            now=item["now"],
-            contract=self.contract(item["contract_id"], item["declared"]),
+            now=item[read.now],
+            contract=self.contract(row.contract_id, item[read.declared]),
             limits=self._limits,
-            owner_alive=item["owner_alive"],
+            owner_alive=item[read.owner_alive],
             gate=GateDecision(gate) if gate else None,
-            step=step,
         )
-        return Locked(_row(item), world)
+        return Locked(row, world)
 
     def contract(self, contract_id: int | None, declared: Any) -> ToolContract | None:
         """Return the stamped declaration of a row, None before its first claim."""
@@ -72,7 +80,21 @@ class RowReader:
         return self._contracts[contract_id]
 
 
-def _row(item: RowMapping) -> Row:
-    values = {name: item[name] for name in _COLUMNS if name in item}
-    values["state"] = State(values["state"])
-    return Row(**values)
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Where a statement's columns stand: rows are read by position, which the hot path needs."""
+
+    row: Callable[[Sequence[Any]], tuple[Any, ...]]
+    now: int
+    declared: int
+    owner_alive: int
+    gate: int | None
+
+
+@lru_cache(maxsize=16)
+def _reading(keys: tuple[str, ...]) -> _Reading:
+    # A statement may lack the last columns of Row, which belong to the intent.
+    columns = [keys.index(name) for name in _COLUMNS if name in keys]
+    places = {name: keys.index(name) for name in ("now", "declared", "owner_alive")}
+    gate = keys.index("gate") if "gate" in keys else None
+    return _Reading(itemgetter(*columns), gate=gate, **places)

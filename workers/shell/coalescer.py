@@ -30,7 +30,7 @@ class Coalescer(Generic[Command]):
         failed: Callable[[Command], Any],
         *,
         batch_limit: int = 200,
-        linger_seconds: float = 0.001,
+        linger_seconds: float = 0.002,
     ) -> None:
         self._perform = perform
         self._failed = failed
