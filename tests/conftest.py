@@ -10,12 +10,16 @@ import redis
 from sqlalchemy.engine import make_url
 
 from ackbox.app.embedded import EmbeddedServices
+from ackbox.outbox.errors import AckboxError
 
 from .support.databases import Databases
 from .support.services import (
     Services,
     migrate_template,
     own_services,
+    pristine_data,
+    remove_files,
+    seed,
     shared_services,
     stop_left_behind,
     unavailable,
@@ -89,10 +93,19 @@ def redis_url(services: Services) -> str:
     return text
 
 
+@pytest.fixture(scope="session")
+def pristine_data_dir(services: Services, services_folder: Path) -> Path:
+    """Give a data directory to copy; the shared services' end removes it."""
+    try:
+        return pristine_data(services_folder)
+    except AckboxError as error:
+        unavailable(str(error))
+
+
 @pytest.fixture
-def private_services(tmp_path: Path) -> Iterator[EmbeddedServices]:
+def private_services(tmp_path: Path, pristine_data_dir: Path) -> Iterator[EmbeddedServices]:
     """Give servers of the test's own, to be killed, stopped, filled and restarted."""
-    with own_services(tmp_path / "private") as services:
+    with own_services(tmp_path / "private", pristine_data_dir) as services:
         yield services
 
 
@@ -101,3 +114,16 @@ def private_database_url(private_services: EmbeddedServices) -> str:
     """Give the database of the private server, with the newest schema of ackbox."""
     migrate_template(private_services.database_url)
     return private_services.database_url
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path, pristine_data_dir: Path) -> Iterator[Path]:
+    """Give a data directory whose servers are gone afterwards, whatever the test did."""
+    folder = tmp_path / "data"
+    seed(folder, pristine_data_dir)
+    yield folder
+    if folder.exists():
+        with EmbeddedServices.start_or_attach(folder) as services:
+            if not services.is_owner:
+                pytest.fail("a test has left an owner behind")
+        remove_files(services)
