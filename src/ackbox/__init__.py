@@ -1,1 +1,124 @@
-"""ackbox."""
+"""ackbox: a transactional outbox worker system for AI-agent tool calls.
+
+The public names, each imported at its first use: `import ackbox` by itself imports nothing else,
+opens nothing and starts nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .outbox.contract import Echo, Key, client_id, idempotent
+    from .outbox.defaults import Limits
+    from .outbox.errors import (
+        AckboxError,
+        ConfigError,
+        InvalidIntent,
+        ProtocolViolation,
+        Refused,
+        StoreUnavailable,
+    )
+    from .outbox.identity import mint_intent_id
+    from .outbox.intent import Draft, Intent
+    from .outbox.outcome import Accepted, Applied, NotApplied, Unknown
+    from .outbox.told import (
+        AlsoHappened,
+        AwaitingApproval,
+        Cancelled,
+        CancelRecorded,
+        Committed,
+        CommittedNoResult,
+        Compensated,
+        Failed,
+        InFlight,
+        Superseded,
+        Told,
+        UnknownOutcome,
+    )
+    from .planner.plan import Plan
+    from .planner.shell.planner import Planner
+    from .tool_adapters.contract import Absent, Found, Inconclusive, IntentDraft
+    from .tool_adapters.function import ToolCall, strong, tool, weak
+    from .tool_adapters.registry import Registry
+
+_PLACES = {
+    "outbox.contract": "Echo Key client_id idempotent",
+    "outbox.defaults": "Limits",
+    "outbox.errors": (
+        "AckboxError ConfigError InvalidIntent ProtocolViolation Refused StoreUnavailable"
+    ),
+    "outbox.identity": "mint_intent_id",
+    "outbox.intent": "Draft Intent",
+    "outbox.outcome": "Accepted Applied NotApplied Unknown",
+    "outbox.told": (
+        "AlsoHappened AwaitingApproval CancelRecorded Cancelled Committed CommittedNoResult"
+        " Compensated Failed InFlight Superseded Told UnknownOutcome"
+    ),
+    "planner.plan": "Plan",
+    "planner.shell.planner": "Planner",
+    "tool_adapters.contract": "Absent Found Inconclusive IntentDraft",
+    "tool_adapters.function": "ToolCall strong tool weak",
+    "tool_adapters.registry": "Registry",
+}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
+
+__all__ = [
+    "Absent",
+    "Accepted",
+    "AckboxError",
+    "AlsoHappened",
+    "Applied",
+    "AwaitingApproval",
+    "CancelRecorded",
+    "Cancelled",
+    "Committed",
+    "CommittedNoResult",
+    "Compensated",
+    "ConfigError",
+    "Draft",
+    "Echo",
+    "Failed",
+    "Found",
+    "InFlight",
+    "Inconclusive",
+    "Intent",
+    "IntentDraft",
+    "InvalidIntent",
+    "Key",
+    "Limits",
+    "NotApplied",
+    "Plan",
+    "Planner",
+    "ProtocolViolation",
+    "Refused",
+    "Registry",
+    "StoreUnavailable",
+    "Superseded",
+    "Told",
+    "ToolCall",
+    "Unknown",
+    "UnknownOutcome",
+    "client_id",
+    "idempotent",
+    "mint_intent_id",
+    "strong",
+    "tool",
+    "weak",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name at its first use."""
+    place = _PLACE_OF.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{place}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,62 @@
+"""Binding settled rows to the plan, and handing bound ones over: which batch is looked at when.
+
+Pure generators over `commands`. A row is bound once, by the condition of `transitions.BIND`; what
+it must wait for (an undo, a divergence) is not waited for here: whoever ends it asks anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+from .commands import BindAnswer, BindBatch, FindBound, FindSettled, HandOverBatch
+
+
+@dataclass(frozen=True, slots=True)
+class BindTogether:
+    """Bind several batches in one statement; only where no callback waits. Reply: BindAnswer."""
+
+    batch_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BindReport:
+    """What one pass did. `full`: it met its limit, so another pass may find more."""
+
+    bound: int = 0
+    stale: int = 0
+    duplicate: int = 0
+    handed: int = 0
+    full: bool = False
+
+
+def bind_pass(limit: int, *, together: bool = False) -> Generator[Any, Any, BindReport]:
+    """Bind due batches in the order they settled, then hand bound rows over.
+
+    `together` is for a plan without any callback: nothing of one batch can hold up another.
+    """
+    settled: tuple[int, ...] = yield FindSettled(limit)
+    answers: list[BindAnswer] = []
+    if together and settled:
+        answers.append((yield BindTogether(settled)))
+    elif not together:
+        for batch_id in settled:
+            answers.append((yield BindBatch(batch_id)))
+    handed = 0 if together else (yield from _hand_over_pass(limit))
+    return BindReport(
+        bound=sum(answer.bound for answer in answers),
+        stale=sum(answer.stale for answer in answers),
+        duplicate=sum(answer.duplicate for answer in answers),
+        handed=handed,
+        full=len(settled) >= limit,
+    )
+
+
+def _hand_over_pass(limit: int) -> Generator[Any, Any, int]:
+    """Run the after_bound callbacks of what is bound and not handed over yet."""
+    bound: tuple[int, ...] = yield FindBound(limit)
+    handed = 0
+    for batch_id in bound:
+        handed += yield HandOverBatch(batch_id)
+    return handed

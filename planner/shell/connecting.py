@@ -1,0 +1,56 @@
+"""Where a planner finds its database and, if it has one, its Redis.
+
+Reads two settings from the environment because a library has no configuration file; starts no
+server. Shell.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from ...outbox.errors import ConfigError
+from .bell import TokenRinger
+
+FindRunning = Callable[[], str | None]
+URL_VARIABLE = "ACKBOX_DATABASE_URL"
+REDIS_VARIABLE = "ACKBOX_REDIS_URL"
+SCHEMA_VARIABLE = "ACKBOX_SCHEMA"
+
+
+def database_url(url: str | None, find_running: FindRunning | None) -> str:
+    """Return the URL given, or the environment's, or that of a bus which runs nearby.
+
+    Raises ConfigError where there is none.
+    """
+    found = url or os.environ.get(URL_VARIABLE) or (find_running() if find_running else None)
+    if not found:
+        raise ConfigError(
+            "no database is named for the planner",
+            next_step=f"set {URL_VARIABLE}=postgresql://user@host/database, or run ackbox up",
+        )
+    return found
+
+
+def schema_name(schema: str | None) -> str:
+    """Return the schema given, or the environment's, or the default one."""
+    return schema or os.environ.get(SCHEMA_VARIABLE) or "ackbox"
+
+
+def token_bus(url: str | None, outbox: str) -> TokenRinger | None:
+    """Return the bus of a Redis URL given or in the environment, else None.
+
+    A planner without one never imports a Redis client. Raises ConfigError for a bad URL.
+    """
+    url = url or os.environ.get(REDIS_VARIABLE)
+    if not url:
+        return None
+    from ...outbox.shell.redis_bus import TokenBus
+
+    try:
+        return TokenBus(url, outbox)
+    except ValueError:
+        raise ConfigError(
+            "the Redis URL or the outbox's name cannot be used",
+            next_step=f"set {REDIS_VARIABLE}=redis://host:6379/0, or leave it out",
+        ) from None

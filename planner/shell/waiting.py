@@ -1,0 +1,144 @@
+"""One reader for everybody in this process who waits for a step: one query for all of them.
+
+Decides when to look again: soon after somebody came or something changed, then ever more seldom,
+with jitter. A wait changes nothing in the store, however it ends. Shell.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from dataclasses import dataclass
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from ...outbox.errors import StoreUnavailable
+from ...outbox.intent import Address
+from ...outbox.shell.database import Database
+from ...outbox.shell.planner_store import PlannerStore
+from ...outbox.telling import Telling, tell
+from ...outbox.told import Superseded
+
+FIRST_GAP_SECONDS = 0.01
+LONGEST_GAP_SECONDS = 0.25
+GROWTH = 1.5
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """One caller's wait. `telling` is the newest answer, None while nothing is visible."""
+
+    address: Address
+    until_bound: bool
+    telling: Telling | None = None
+    seen: bool = False
+    error: StoreUnavailable | SQLAlchemyError | None = None
+
+    @property
+    def over(self) -> bool:
+        telling = self.telling
+        if telling is None or not telling.finished:
+            return False
+        if not self.until_bound or telling.bound:
+            return True
+        # A row that is replaced or stands in front of a person never binds by itself.
+        return isinstance(telling.told, Superseded) or telling.told.word not in _BOUND_WORDS
+
+
+_BOUND_WORDS = ("committed", "failed", "cancelled", "compensated")
+
+
+class Waiters:
+    """The waits of one process on one outbox."""
+
+    def __init__(
+        self,
+        database: Database,
+        store: PlannerStore,
+        longest_gap_seconds: float = LONGEST_GAP_SECONDS,
+    ) -> None:
+        self._database = database
+        self._store = store
+        self._longest_gap_seconds = longest_gap_seconds
+        self._reset()
+
+    def _reset(self) -> None:
+        self._pid = os.getpid()
+        self._condition = threading.Condition()
+        self._waiting: set[_Waiting] = set()
+        self._running = False
+        self._newcomer = False
+        self.queries = 0
+
+    def wait(
+        self, address: Address, timeout_seconds: float, *, until_bound: bool = False
+    ) -> Telling | None:
+        """Wait until the step is told for good or the time is over; never raises for time.
+
+        Returns the newest telling, None where the store knows no such step. Raises what the store
+        raised where it gave no answer at all.
+        """
+        if self._pid != os.getpid():
+            self._reset()
+        waiting = _Waiting(address, until_bound)
+        end = time.monotonic() + timeout_seconds
+        with self._condition:
+            self._waiting.add(waiting)
+            self._wake_reader()
+            try:
+                while not waiting.over and (left := end - time.monotonic()) > 0:
+                    self._condition.wait(left)
+            finally:
+                self._waiting.discard(waiting)
+        if not waiting.seen and waiting.error is not None:
+            raise waiting.error
+        return waiting.telling
+
+    def _wake_reader(self) -> None:
+        self._newcomer = True
+        if not self._running:
+            self._running = True
+            threading.Thread(target=self._read, name="ackbox-wait", daemon=True).start()
+        self._condition.notify_all()
+
+    def _read(self) -> None:
+        gap_seconds = FIRST_GAP_SECONDS
+        while (asked := self._next(gap_seconds)) is not None:
+            asked_anew, waiting = asked
+            changed = self._look(waiting)
+            grown = min(self._longest_gap_seconds, gap_seconds * GROWTH)
+            gap_seconds = FIRST_GAP_SECONDS if changed or asked_anew else grown
+
+    def _next(self, gap_seconds: float) -> tuple[bool, list[_Waiting]] | None:
+        """Pause, unless somebody new came; None ends the thread once nobody waits."""
+        with self._condition:
+            pause = gap_seconds * random.uniform(0.5, 1.0)
+            self._condition.wait_for(lambda: self._newcomer, pause)
+            newcomer, self._newcomer = self._newcomer, False
+            waiting = [one for one in self._waiting if not one.over]
+            if not waiting:
+                self._running = False
+                return None
+            return newcomer, waiting
+
+    def _look(self, waiting: list[_Waiting]) -> bool:
+        names = {(one.address.namespace, one.address.intent_id) for one in waiting}
+        self.queries += 1
+        try:
+            steps = self._database.run(lambda c: self._store.steps(c, names), attempts=1)
+        except (StoreUnavailable, SQLAlchemyError) as error:
+            for one in waiting:
+                one.error = error
+            return False
+        changed = False
+        with self._condition:
+            for one in waiting:
+                step, now = steps.get((one.address.namespace, one.address.intent_id), ([], None))
+                before, one.seen = one.telling, True
+                if now is not None:
+                    one.telling = tell(step, one.address.generation, now)
+                changed = changed or before != one.telling
+            self._condition.notify_all()
+        return changed
