@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Any
 
@@ -44,7 +44,9 @@ from ..outbox.shell.pass_driver import run_pass
 from ..outbox.shell.reap_store import ReapStore
 from ..outbox.shell.reconcile_store import ReconcileStore
 from ..outbox.shell.rows import RowReader
-from ..workers.compensating import plan_compensation
+from ..planner.plan import Plan
+from ..planner.shell.consumer import ResultConsumer
+from ..tool_adapters.compensating import plan_compensation
 from ..workers.shell.heartbeat import Heartbeat
 from ..workers.shell.reconciler import Reconciler
 from ..workers.shell.tool_driver import ToolDriver
@@ -141,6 +143,46 @@ def start_reconciler(parts: Parts, stop: threading.Event) -> Role:
         tools.close()
 
     return Role("reconciler", [looks.start(), holds.start()], close)
+
+
+def start_consumer(parts: Parts, stop: threading.Event, plan: Plan | None = None) -> Role:
+    """Bind settled rows and hand them to the plan: after result tokens, and by a poll."""
+    database = parts.own_database("ackbox consumer", pool_size=4)
+    consumer = ResultConsumer(
+        database, plan, limits=parts.limits, poll_seconds=parts.settings.poll_seconds,
+        rung=lambda lanes: _ring_lanes(parts, lanes),
+    )  # fmt: skip
+    beat = _heartbeat(parts, "consumer")
+    threads = [
+        threading.Thread(target=consumer.run, args=(stop,), name="ackbox-consumer", daemon=True),
+        threading.Thread(
+            target=_wait_for_results, args=(parts, consumer, stop), name="ackbox-results",
+            daemon=True,
+        ),
+    ]  # fmt: skip
+    for thread in threads:
+        thread.start()
+
+    def close() -> None:
+        beat.stop()
+        database.dispose()
+
+    return Role("consumer", threads, close)
+
+
+def _wait_for_results(parts: Parts, consumer: ResultConsumer, stop: threading.Event) -> None:
+    """Pass result tokens on to the consumer, for as long as there is a bus."""
+    while not stop.is_set():
+        if parts.bus is not None and parts.bus.take_results():
+            consumer.wake()
+        elif parts.bus is None or parts.bus.retry_in_seconds > 0:
+            stop.wait(parts.settings.poll_seconds)
+
+
+def _ring_lanes(parts: Parts, lanes: Collection[str]) -> None:
+    for lane in sorted(lanes):
+        if parts.bus is not None:
+            parts.bus.ring(lane, TOKEN_LIMIT)
 
 
 def _hold_once(parts: Parts) -> Callable[[], bool]:

@@ -83,6 +83,7 @@ Tools: TypeAlias = Annotated[
     tuple[Annotated[str, AfterValidator(_tool_reference)], ...], NoDecode, BeforeValidator(_split)
 ]
 Limits: TypeAlias = Annotated[dict[str, Any], NoDecode, BeforeValidator(limit_values)]
+Place: TypeAlias = Annotated[str, AfterValidator(_tool_reference)]
 LogLevel: TypeAlias = Annotated[
     Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)
 ]
@@ -120,6 +121,7 @@ class Settings(BaseSettings):
     outbox: Name = Field("default", description="name of the outbox, part of its queues' names")
     lanes: Lanes = Field(("default",), min_length=1, description="lanes that a worker serves")
     tools: Tools = Field((), description="modules with tools: module or module:attribute")
+    plan: Place | None = Field(None, description="the plan that a consumer runs: module:attribute")
     worker_processes: int = Field(2, ge=1, le=256, description="worker processes in the pool")
     in_flight_max: int = Field(
         16, ge=1, le=10_000, description="open attempts per lane and process"

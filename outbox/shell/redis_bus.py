@@ -21,7 +21,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 from redis.retry import Retry
 from rq import Queue
+from rq.job import Job
 from rq.serializers import JSONSerializer
+from rq.utils import as_text
 
 DEFAULT_OUTBOX = "default"
 DRAIN_FUNCTION = "ackbox.workers.shell.drain.drain_token"
@@ -30,6 +32,8 @@ TOKENS_PER_QUEUE = 3
 TOKEN_TTL_SECONDS = 3600
 FAILURE_TTL_SECONDS = 60
 SOCKET_SECONDS = 0.5
+TAKE_SECONDS = 0.3
+"""Shorter than the socket's time-out: an empty queue is no failure of Redis."""
 BACKOFF_BASE_SECONDS = 0.1
 BACKOFF_CAP_SECONDS = 5.0
 REDIS_ERRORS = (RedisError, OSError)
@@ -151,6 +155,24 @@ class TokenBus:
     def ring_results(self) -> bool:
         """Put a token on the results queue. Answers as `ring` does."""
         return self._ring(self._results, _RESULTS, RESULTS_FUNCTION, (self.outbox,))
+
+    def take_results(self) -> bool:
+        """Wait shortly for a token of the results queue and take it; False where none came.
+
+        For a consumer that is no RQ worker. Never raises for Redis, and answers at once while
+        Redis is being left alone.
+        """
+        if self.retry_in_seconds > 0:
+            return False
+        queue = Queue(self._results, connection=self._redis, serializer=JSONSerializer)
+        try:
+            popped = self._redis.blpop([queue.key], timeout=TAKE_SECONDS)
+            if popped is not None:
+                self._redis.delete(Job.key_for(as_text(popped[1])))
+        except REDIS_ERRORS:
+            self._note_failure()
+            return False
+        return popped is not None
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -1,6 +1,6 @@
 """How an effect is undone, as its own adapter plans it.
 
-Pure; may import `outbox` and `tool_adapters` pure modules. Whether it may be undone now is decided
+Pure; shared by planners and the outbox's own passes. Whether it may be undone now is decided
 by the store, under the target's lock.
 """
 
@@ -15,8 +15,8 @@ from ..outbox.compensate import (
     compensation_request,
 )
 from ..outbox.model import Refusal
-from ..tool_adapters.contract import CompensationTarget, NoHandle
-from ..tool_adapters.registry import Registry
+from .contract import CompensationTarget, NoHandle
+from .registry import Registry
 
 
 def plan_compensation(
