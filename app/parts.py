@@ -40,7 +40,7 @@ class Parts:
 
     def own_database(self, name: str, pool_size: int = 1) -> Database:
         """Return another pool, for a part that must never wait for the others' connections."""
-        return _database(self.settings, self.limits, name, pool_size)
+        return own_database(self.settings, name, pool_size)
 
     def incarnation(self, role: str, lanes: tuple[str, ...] = ()) -> Incarnation:
         """Return this start of this process, as its heartbeat row shows it."""
@@ -58,7 +58,7 @@ def build_parts(settings: Settings, *, pool_size: int = 6, name: str = "ackbox")
         settings=settings,
         limits=limits,
         statements=Statements(settings.schema_name, limits),
-        database=_database(settings, limits, name, pool_size),
+        database=own_database(settings, name, pool_size),
         registry=registry,
         bus=TokenBus(redis_url.reveal(), settings.outbox) if redis_url else None,
         worker_id=uuid4(),
@@ -86,7 +86,9 @@ def load_registry(settings: Settings, limits: Limits) -> Registry:
     return registry
 
 
-def _database(settings: Settings, limits: Limits, name: str, pool_size: int) -> Database:
+def own_database(settings: Settings, name: str, pool_size: int = 1) -> Database:
+    """Return a new pool to the database of the settings. Raises ConfigError where none is named."""
+    limits = checked_limits(settings)
     url = settings.database_url
     if url is None:
         raise ConfigError(

@@ -65,7 +65,8 @@ class Moved:
     fence: int
 
 
-def _record(write: Write) -> dict[str, Any]:
+def move_record(write: Write) -> dict[str, Any]:
+    """Return a move as the edge statement reads it from its JSON parameter."""
     record = {name: getattr(write.move, name) for name in _SAID if name != "edge"}
     record["actor"] = write.actor.value
     record["actor_name"] = write.actor_name
@@ -93,7 +94,7 @@ def take_edges(
     ordered = sorted(writes, key=lambda write: (write.move.edge, write.move.seq))
     for edge, group in groupby(ordered, key=lambda write: write.move.edge):
         statement, limits = statements.edge(edge)
-        moves = json.dumps([_record(write) for write in group], default=str)
+        moves = json.dumps([move_record(write) for write in group], default=str)
         found = connection.execute(statement, {"moves": moves, "edge": edge, **limits})
         for seq, state, fence in found:
             done[seq] = Moved(seq, edge, State(state), fence)

@@ -65,7 +65,7 @@ class PlannerStore:
         first = _first_of_each(drafts)
         created: dict[tuple[str, str], int] = {}
         for chunk in _chunks(list(first.values())):
-            values = {"drafts": json.dumps([_record(one) for one in chunk], ensure_ascii=False)}
+            values = {"drafts": json.dumps([draft_record(one) for one in chunk], ensure_ascii=False)}
             for row in self._execute(connection, "put", values):
                 created[row["namespace"], row["intent_id"]] = row["seq"]
         stored = self._stored(connection, [name for name in first if name not in created])
@@ -247,7 +247,8 @@ def _chunks(drafts: list[Draft]) -> Iterable[list[Draft]]:
         yield chunk
 
 
-def _record(draft: Draft) -> dict[str, Any]:
+def draft_record(draft: Draft) -> dict[str, Any]:
+    """Return a draft as the put statement reads it from its JSON parameter."""
     record = {name: getattr(draft, name) for name in _DRAFTED}
     for name in ("not_before", "deadline"):
         moment = getattr(draft, name)

@@ -1,0 +1,37 @@
+"""`ackbox bench`: what the bus reaches here, beside what Postgres allows in the same run."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from ..app.environment import started_services
+from ..app.settings import load_settings
+
+
+@click.group("bench")
+def bench_group() -> None:
+    """Measure this machine. Example: ackbox bench throughput --json"""
+
+
+@bench_group.command("throughput")
+@click.option("--intents", default=10_000, show_default=True, type=click.IntRange(200))
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64))
+@click.option("--batch", default=64, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--in-flight-max", default=200, show_default=True, type=click.IntRange(1, 10_000))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def throughput(intents: int, workers: int, batch: int, in_flight_max: int, as_json: bool) -> None:
+    """Put, claim, mark, call a no-op tool, settle and bind; fsync on.
+
+    Example: ackbox bench throughput --intents 20000 --workers 2
+    """
+    from .throughput import Load, measure
+
+    with started_services(load_settings()) as (settings, _):
+        figures = measure(settings, Load(intents, workers, batch, in_flight_max)).as_dict()
+    if as_json:
+        click.echo(json.dumps(figures))
+        return
+    for name, value in figures.items():
+        click.echo(f"{name:20} {value:>12,}")
