@@ -18,7 +18,7 @@ from ackbox.outbox.shell.partitions import ensure_event_partitions
 
 from ..support.waiting import wait_until
 
-ODD = """Odd "Na:me" 'x' %s {schema} a.b"""
+ODD = """Odd "Name" :me 'x' %s {schema} a.b"""
 IMMUTABLE = "AB002"
 
 
