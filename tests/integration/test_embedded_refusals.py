@@ -68,6 +68,9 @@ def test_zombie_is_not_believed(data_dir: Path) -> None:
 def test_foreign_server_on_the_port_is_not_believed(data_dir: Path, tmp_path: Path) -> None:
     """Another data directory's servers on the recorded ports are not taken for ours."""
     with EmbeddedServices.start_or_attach(data_dir) as services:
+        # Killed, they leave their own pid files behind as well.
+        services.postgres.kill()
+        services.valkey.kill()
         services.stop()
         other_dir = tmp_path / "other"
         other_dir.mkdir(mode=0o711)
@@ -75,6 +78,7 @@ def test_foreign_server_on_the_port_is_not_believed(data_dir: Path, tmp_path: Pa
         with EmbeddedServices.start_or_attach(other_dir) as other:
             for server, foreign in zip(services.servers, other.servers, strict=True):
                 _record(server, foreign.record)
+                assert not server.is_running()
             assert EmbeddedServices.attach(data_dir) is None
             with EmbeddedServices.start_or_attach(data_dir) as ours:
                 assert ours.postgres.port != other.postgres.port

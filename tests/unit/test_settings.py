@@ -51,6 +51,8 @@ EXAMPLES = [
     ("worker_processes", "3", "3", "3"),
     ("in_flight_max", "7", "7", "7"),
     ("poll_seconds", "0.5", "0.5", "0.5"),
+    ("plan", '"pkg.plan:plan"', "pkg.plan:plan", "pkg.plan:plan"),
+    ("limits", "{ max_sends = 3 }", "max_sends=3", "max_sends=3"),
     ("log_level", '"debug"', "DEBUG", "debug"),
     ("log_format", '"json"', "JSON", "json"),
 ]
@@ -126,6 +128,7 @@ BAD_VALUES = [
     ("lanes", "a b", "a lane has"),
     ("lanes", ",", "at least 1 item"),
     ("tools", "no-module", "not a module"),
+    ("plan", "no plan", "not a module"),
     ("in_flight_max", "0", "greater than or equal to 1"),
     ("worker_processes", "many", "valid integer"),
     ("poll_seconds", "nan", "finite"),
