@@ -1,6 +1,7 @@
 """The import contracts hold on the tree, and each of them fails when a violation is planted."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,9 +46,9 @@ def plant_targets(checkout: Path) -> None:
 def broken_contracts(output: str) -> set[str]:
     """Return the names of the contracts that the linter reports as broken."""
     return {
-        line.rsplit("BROKEN", 1)[0].strip()
+        found[1].strip()
         for line in output.splitlines()
-        if line.rstrip().endswith("BROKEN")
+        if (found := re.match(r"(.+?) ?BROKEN( \(\d+ ignored imports?\))?$", line.rstrip()))
     }
 
 
