@@ -1,74 +1,42 @@
-"""Transactions on real Postgres: what is repeated, what is told, and what survives a fork."""
+"""Transactions on real Postgres: what is repeated, what is rolled back, and what is told."""
 
-import json
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import psycopg
 import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
-from ackbox.outbox.errors import ConfigError, StoreUnavailable
-from ackbox.outbox.shell.connection import SessionLimits, pooler_role_sql
-from ackbox.outbox.shell.database import CommitUnknown, Database, LockTimeout
+from ackbox.outbox.errors import StoreUnavailable
+from ackbox.outbox.shell.database import CommitUnknown, LockTimeout
 
+from ..support.small_table import (
+    CHANGE,
+    PID,
+    Maker,
+    add_table,
+    admin,
+    maker_for,
+    numbers,
+    raising,
+)
 from ..support.tcp_proxy import commit_cutter
 from ..support.waiting import wait_until
-
-PID = text("SELECT pg_backend_pid()")
-CHANGE = text("UPDATE t SET n = n + 1 WHERE id = :id")
 
 
 @pytest.fixture
 def url(empty_database_url: str) -> str:
     """Give a database with a small table: id 1 and 2, n = 0."""
-    with _admin(empty_database_url) as admin:
-        admin.execute("CREATE TABLE t (id integer PRIMARY KEY, n integer NOT NULL)")
-        admin.execute("INSERT INTO t VALUES (1, 0), (2, 0)")
-    return empty_database_url
+    return add_table(empty_database_url)
 
 
 @pytest.fixture
-def make(url: str) -> Iterator[Callable[..., Database]]:
+def make(url: str) -> Iterator[Maker]:
     """Give a maker of databases that are disposed of after the test."""
-    made: list[Database] = []
-
-    def maker(other_url: str | None = None, **options: object) -> Database:
-        made.append(Database(other_url or url, **options))  # type: ignore[arg-type]
-        return made[-1]
-
-    yield maker
-    for database in made:
-        database.dispose()
-
-
-def _admin(url: str) -> psycopg.Connection[tuple[object, ...]]:
-    plain = make_url(url).set(drivername="postgresql").render_as_string(False)
-    return psycopg.connect(plain, autocommit=True)
-
-
-def numbers(url: str) -> list[object]:
-    """Return n of both rows."""
-    with _admin(url) as admin:
-        return [row[0] for row in admin.execute("SELECT n FROM t ORDER BY id")]
-
-
-def raising(sqlstate: str) -> Callable[[Connection], None]:
-    """Return work that Postgres refuses with a given SQLSTATE."""
-    refused = text(f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{sqlstate}'; END $$")
-
-    def work(connection: Connection) -> None:
-        connection.execute(refused)
-
-    return work
-
-
-Maker = Callable[..., Database]
+    with maker_for(url) as maker:
+        yield maker
 
 
 def test_work_commits_and_returns(make: Maker, url: str) -> None:
@@ -98,7 +66,7 @@ def test_a_real_serialization_failure_repeats_the_transaction(make: Maker, url: 
         connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
         pids.append(connection.scalar(PID))
         if len(pids) == 1:
-            with _admin(url) as other:
+            with admin(url) as other:
                 other.execute("UPDATE t SET n = 10 WHERE id = 1")
         connection.execute(CHANGE, {"id": 1})
 
@@ -179,8 +147,8 @@ def test_a_killed_backend_repeats_the_transaction(make: Maker, url: str) -> None
         pids.append(connection.scalar(PID))
         connection.execute(CHANGE, {"id": 1})
         if len(pids) == 1:
-            with _admin(url) as admin:
-                admin.execute("SELECT pg_terminate_backend(%s, 5000)", [pids[0]])
+            with admin(url) as session:
+                session.execute("SELECT pg_terminate_backend(%s, 5000)", [pids[0]])
         connection.execute(CHANGE, {"id": 2})
 
     make().run(work)
@@ -195,9 +163,9 @@ def test_connections_that_died_in_the_pool_are_replaced(make: Maker, url: str) -
     dead = {first.scalar(PID), second.scalar(PID)}
     first.close()
     second.close()
-    with _admin(url) as admin:
+    with admin(url) as session:
         for pid in dead:
-            admin.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+            session.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
     assert database.run(lambda connection: connection.scalar(PID)) not in dead
 
 
@@ -252,8 +220,8 @@ def test_a_demoted_server_is_left_by_the_whole_pool(make: Maker, url: str) -> No
     """Case 121: 25006 discards every connection, and writes resume when the server does."""
     name = make_url(url).database
     flip = f'ALTER DATABASE "{name}" SET default_transaction_read_only = '
-    with _admin(url) as admin:
-        admin.execute(flip + "on")
+    with admin(url) as session:
+        session.execute(flip + "on")
     database, pids = make(), []
     idle = database.engine.connect()
     idle_pid = idle.scalar(PID)
@@ -261,9 +229,9 @@ def test_a_demoted_server_is_left_by_the_whole_pool(make: Maker, url: str) -> No
     def work(connection: Connection) -> None:
         pids.append(connection.scalar(PID))
         if len(pids) == 2:
-            with _admin(url) as admin:
-                admin.execute("SET default_transaction_read_only = off")
-                admin.execute(flip + "off")
+            with admin(url) as session:
+                session.execute("SET default_transaction_read_only = off")
+                session.execute(flip + "off")
         connection.execute(CHANGE, {"id": 1})
 
     idle.close()
@@ -281,8 +249,8 @@ def test_a_plan_that_a_migration_outdated_is_planned_again(make: Maker, url: str
     question = text("SELECT * FROM t WHERE id = 1")
     for _ in range(5):
         assert len(database.run(lambda connection: connection.execute(question).one())) == 2
-    with _admin(url) as admin:
-        admin.execute("ALTER TABLE t ADD COLUMN extra integer")
+    with admin(url) as session:
+        session.execute("ALTER TABLE t ADD COLUMN extra integer")
     assert len(database.run(lambda connection: connection.execute(question).one())) == 3
 
 
@@ -314,9 +282,9 @@ def test_an_idle_transaction_is_ended(make: Maker, url: str) -> None:
 
 
 def _is_alive(url: str, pid: object) -> bool:
-    with _admin(url) as admin:
+    with admin(url) as session:
         question = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
-        return admin.execute(question, [pid]).fetchone() is not None
+        return session.execute(question, [pid]).fetchone() is not None
 
 
 def test_a_full_pool_is_told(make: Maker) -> None:
@@ -327,144 +295,3 @@ def test_a_full_pool_is_told(make: Maker) -> None:
         pytest.raises(StoreUnavailable, match="every connection of the pool"),
     ):
         database.run(lambda connection: None)
-
-
-SETTINGS = text(
-    "SELECT name, setting, source FROM pg_settings WHERE name IN"
-    " ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout')"
-)
-
-
-def settings(database: Database) -> dict[str, tuple[str, str]]:
-    """Return (milliseconds, source) of the session's limits."""
-    found = database.run(lambda connection: connection.execute(SETTINGS).all())
-    return {name: (setting, source) for name, setting, source in found}
-
-
-def test_a_direct_session_carries_its_limits(make: Maker, url: str) -> None:
-    """Limits are options of the connection, and options that the URL brings stay."""
-    own = make_url(url).update_query_dict({"options": "-c search_path=elsewhere"})
-    database = make(own.render_as_string(False), lock_timeout_seconds=0.25)
-    assert settings(database) == {
-        "statement_timeout": ("10000", "client"),
-        "lock_timeout": ("250", "client"),
-        "idle_in_transaction_session_timeout": ("10000", "client"),
-    }
-    assert database.run(lambda c: c.scalar(text("SHOW search_path"))) == "elsewhere"
-    assert database.run(lambda c: c.scalar(text("SHOW transaction_isolation"))) == "read committed"
-
-
-def test_behind_a_pooler_the_role_carries_the_limits(make: Maker, url: str) -> None:
-    """No option and no prepared statement belongs to the session; the role's settings hold."""
-    role = f"limited_{make_url(url).database}"
-    with _admin(url) as admin:
-        admin.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'pass'")
-        try:
-            for statement in pooler_role_sql(role, SessionLimits(3, 4, 0.5)).splitlines():
-                admin.execute(statement)
-            own = make_url(url).set(username=role, password="pass").render_as_string(False)
-            database = make(own, pooler=True)
-            assert settings(database) == {
-                "statement_timeout": ("3000", "user"),
-                "lock_timeout": ("500", "user"),
-                "idle_in_transaction_session_timeout": ("4000", "user"),
-            }
-            assert prepared(database) == 0
-            database.dispose()
-        finally:
-            admin.execute(f"DROP ROLE {role}")
-
-
-def prepared(database: Database) -> int | None:
-    """Return how many statements the session has prepared after some repetition."""
-    count = text("SELECT count(*) FROM pg_prepared_statements")
-    found: list[int | None] = [database.run(lambda c: c.scalar(count)) for _ in range(6)]
-    return found[-1]
-
-
-def test_direct_sessions_prepare_their_statements(make: Maker) -> None:
-    """Repeated statements are prepared on the server."""
-    assert prepared(make(pool_size=1)) == 1
-
-
-@pytest.mark.parametrize("sqlstate", ["26000", "42P05"])
-def test_an_undeclared_pooler_is_named(make: Maker, sqlstate: str) -> None:
-    """Case 129: lost prepared statements are a wrong setting, and the message says which."""
-    with pytest.raises(ConfigError, match="pooler"):
-        make().run(raising(sqlstate))
-
-
-def test_an_unreachable_server_is_told_without_the_password(make: Maker, url: str) -> None:
-    """Neither the error nor a repr shows the password."""
-    dead = make_url(url).set(host="127.0.0.1", port=1, password="secret-word")
-    database = make(dead.render_as_string(False))
-    with pytest.raises(StoreUnavailable) as told:
-        database.run(lambda connection: None, attempts=2)
-    with pytest.raises(StoreUnavailable):
-        database.listen_connection()
-    assert "refused" in str(told.value)
-    assert "secret-word" not in str(told.value) + repr(database) + repr(database.engine)
-
-
-@pytest.mark.parametrize("wrong", ["nonsense", "mysql://u:secret-word@h/d", "redis://h/0"])
-def test_a_wrong_url_is_refused_at_once(wrong: str) -> None:
-    """A URL of another kind is a wrong setting, and is not repeated in the message."""
-    with pytest.raises(ConfigError) as refused:
-        Database(wrong)
-    assert "secret-word" not in str(refused.value)
-
-
-def test_listening_hears_what_others_notify(make: Maker) -> None:
-    """The session for LISTEN is its own, in autocommit, outside of the pool."""
-    database = make()
-    with database.listen_connection() as listener:
-        listener.execute("LISTEN bell")
-        database.run(lambda connection: connection.execute(text("NOTIFY bell, 'rang'")) and None)
-        heard = next(listener.notifies(timeout=10, stop_after=1))
-    assert heard.payload == "rang"
-
-
-FORKING = """
-import json, os, sys
-from sqlalchemy import text
-from ackbox.outbox.shell.database import Database
-
-database = Database(sys.argv[1])
-pid = text("SELECT pg_backend_pid()")
-
-def used():
-    return sorted({database.run(lambda c: c.scalar(pid)) for _ in range(100)})
-
-before = used()
-children = []
-for _ in range(2):
-    reading, writing = os.pipe()
-    if os.fork() == 0:
-        os.write(writing, json.dumps(used()).encode())
-        database.dispose()
-        sys.exit()
-    os.close(writing)
-    children.append(reading)
-mine = used()
-theirs = [json.loads(os.fdopen(reading).read()) for reading in children]
-codes = [os.waitpid(-1, 0)[1] for _ in children]
-print(json.dumps([before, mine, used(), *theirs, codes]))
-database.dispose()
-"""
-
-
-def test_each_process_of_a_fork_has_its_own_sessions(url: str) -> None:
-    """Case 123: children use none of the parent's sessions, and their end does not close them."""
-    done = subprocess.run(
-        [sys.executable, "-c", FORKING, url],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.stderr == ""
-    before, meanwhile, after, one, other, codes = json.loads(done.stdout)
-    assert before == meanwhile == after
-    assert not set(before) & {*one, *other}
-    assert not set(one) & set(other)
-    assert codes == [0, 0]
