@@ -34,8 +34,6 @@ from .statements import Statements
 PUT_LIMIT_BYTES = 64 * 2**20
 """Most argument bytes of one statement: Postgres holds no JSON array beyond 256 MB."""
 
-_LOCK_ROUNDS = 5
-
 _DRAFTED = (
     "namespace", "intent_id", "run_id", "step", "tool", "tool_version", "lane", "args",
     "fingerprint", "content", "read_set", "traceparent", "tracestate", "held_for",
@@ -65,7 +63,9 @@ class PlannerStore:
         first = _first_of_each(drafts)
         created: dict[tuple[str, str], int] = {}
         for chunk in _chunks(list(first.values())):
-            values = {"drafts": json.dumps([draft_record(one) for one in chunk], ensure_ascii=False)}
+            values = {
+                "drafts": json.dumps([draft_record(one) for one in chunk], ensure_ascii=False)
+            }
             for row in self._execute(connection, "put", values):
                 created[row["namespace"], row["intent_id"]] = row["seq"]
         stored = self._stored(connection, [name for name in first if name not in created])
@@ -107,6 +107,8 @@ class PlannerStore:
         left them.
         """
         locked = self._lock_step(connection, address)
+        if not locked:
+            return Refusal("not_found", "no such intent")
         live = next((one for one in locked if one.row.live), None)
         if live is None or live.row.generation != from_generation:
             return self._repeated(connection, address, from_generation, content)
@@ -128,14 +130,12 @@ class PlannerStore:
         content: Content | None,
     ) -> Intent | Refusal:
         """Answer a supersede whose turn has passed: its own earlier success, or a refusal."""
-        wanted = content.fingerprint if content else None
         before = self.generation(connection, address, from_generation)
         after = self.generation(connection, address, from_generation + 1)
-        if before is None:
-            return Refusal("not_found", "no such intent")
-        wanted = wanted or before["fingerprint"]
-        if after is not None and after["fingerprint"] == wanted:
-            return intent_of(after, created=False)
+        if before is not None and after is not None:
+            asked = content.fingerprint if content else before["fingerprint"]
+            if after["fingerprint"] == asked:
+                return intent_of(after, created=False)
         return Refusal("stale_generation", f"generation {from_generation} is not live")
 
     def generation(
@@ -182,15 +182,15 @@ class PlannerStore:
         return row.seq in perform(connection, self._statements, [write])
 
     def _lock_step(self, connection: Connection, address: Address) -> tuple[Locked, ...]:
-        """Lock all generations. One that was inserted while we waited is seen the next time."""
-        first = self.generation(connection, address, 0)
-        locked: tuple[Locked, ...] = ()
-        for _ in range(_LOCK_ROUNDS if first is not None else 0):
-            assert first is not None
-            locked = self._reader.lock_step(connection, first["seq"])
-            if any(one.row.live for one in locked):
-                break
-        return locked
+        """Lock all generations, those too that were inserted while we waited, then read them."""
+        names = {"namespace": address.namespace, "intent_id": address.intent_id}
+        held: list[int] = []
+        while held != (found := self._locked_seqs(connection, names)):
+            held = found
+        return self._reader.lock_step(connection, held[0]) if held else ()
+
+    def _locked_seqs(self, connection: Connection, names: Mapping[str, str]) -> list[int]:
+        return [row["seq"] for row in self._execute(connection, "lock_generations", names)]
 
     # -- telling ---------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from ackbox.outbox.shell.claim_store import ClaimStore, Incarnation
 from ackbox.outbox.shell.database import Database
 from ackbox.outbox.shell.moves import Write, observation_of, order, perform
 from ackbox.outbox.shell.statements import Statements
+from ackbox.planner.shell.consumer import ResultConsumer
 from ackbox.planner.shell.planner import Planner
 
 TOOL = "tickets.create"
@@ -33,12 +34,14 @@ class World:
     database: Database = field(init=False)
     statements: Statements = field(init=False)
     planner: Planner = field(init=False)
+    consumer: ResultConsumer = field(init=False)
     owner: UUID = field(default_factory=uuid4)
 
     def __post_init__(self) -> None:
         self.database = Database(self.url, pool_size=12, lock_timeout_seconds=10)
         self.statements = Statements("ackbox", DEFAULTS)
         self.planner = Planner(self.database)
+        self.consumer = ResultConsumer(self.database)
         claims = ClaimStore(self.database, self.statements)
         served = (f"{TOOL}@1",)
         claims.register(Incarnation(self.owner, "worker", "test", 1, served, ("default",)))
@@ -49,9 +52,17 @@ class World:
         """End the threads and connections of the planner."""
         self.planner.close()
 
-    def put(self, step: str = "open", **args: Any) -> Intent:
+    def put(self, step: str = "open", lane: str | None = None, **args: Any) -> Intent:
         """Put one step of run r1."""
-        return self.planner.put(TOOL, {"title": "VPN", **args}, run_id="r1", step=step)
+        given = {"title": "VPN", **args}
+        return self.planner.put(TOOL, given, run_id="r1", step=step, lane=lane)
+
+    def put_lanes(self, count: int) -> list[Intent]:
+        """Put many steps, each in a lane of its own."""
+        return self.planner.put_many(
+            self.planner.draft(TOOL, {"n": n}, run_id="r1", step=f"s{n}", lane=f"l{n}")
+            for n in range(count)
+        )
 
     def one(self, statement: str, **values: Any) -> Any:
         """Return the first value of a statement; `{s}` is the schema."""
@@ -91,20 +102,19 @@ class World:
         return write.move.seq in moved
 
     def claim(self, seq: int) -> bool:
-        """Claim one row."""
-        move = Move("claim", seq, State.QUEUED, owner=self.owner, contract_id=self.contract_id)
-        # The claim stamps the contract, so the row's own is still null when it is compared.
-        return self._claim(move)
+        """Claim the ready rows of a row's lane; False where the row was not among them."""
+        return seq in self.claim_lane(self.one("SELECT lane FROM {s}.intent WHERE seq = :q", q=seq))
 
-    def _claim(self, move: Move) -> bool:
+    def claim_lane(self, lane: str) -> set[int]:
+        """Claim the ready rows of a lane; returns those claimed."""
         clause, limits = self.statements.named("claim")
         values = {
-            "lane": "default", "limit": 1000, "owner": str(self.owner), "alone": False,
+            "lane": lane, "limit": 1000, "owner": str(self.owner), "alone": False,
             "contracts": json.dumps({f"{TOOL}@1": self.contract_id}),
             "low_water": "1970-01-01T00:00:00+00:00",
         }  # fmt: skip
         rows = self.database.run(lambda c: c.execute(clause, {**limits, **values}).all())
-        return move.seq in {row.seq for row in rows}
+        return {row.seq for row in rows}
 
     def mark(self, seq: int, fence: int = 1) -> bool:
         """Write the send mark of one row."""
@@ -165,3 +175,19 @@ def race(*sides: Callable[[], Any]) -> list[Any]:
 
     with ThreadPoolExecutor(len(sides)) as pool:
         return [answer.result(60) for answer in [pool.submit(run, side) for side in sides]]
+
+
+def race_often(rounds: Sequence[Any], *sides: Callable[[Any], Any]) -> list[tuple[Any, ...]]:
+    """Run the sides against each other once for each round, each side in one thread."""
+    barrier = threading.Barrier(len(sides))
+
+    def run(side: Callable[[Any], Any]) -> list[Any]:
+        answers = []
+        for one in rounds:
+            barrier.wait(30)
+            answers.append(side(one))
+        return answers
+
+    with ThreadPoolExecutor(len(sides)) as pool:
+        columns = [answer.result(300) for answer in [pool.submit(run, s) for s in sides]]
+    return list(zip(*columns, strict=True))
