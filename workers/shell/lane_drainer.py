@@ -86,6 +86,11 @@ class ProcessDrainer:
         self._stopping.set()
         self._runner.stop()
 
+    def has_suspects(self) -> bool:
+        """Return whether rows that killed their worker wait to be claimed alone."""
+        with self._state:
+            return bool(self._suspects)
+
     def wait_idle(self, grace_seconds: float) -> bool:
         """Wait until nothing is in flight and, unless stopping, no lane waits for a free slot."""
         end_at = time.monotonic() + grace_seconds
