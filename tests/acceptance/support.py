@@ -1,0 +1,368 @@
+"""What the acceptance tests share: one bus with real processes, looked at from outside.
+
+Effects are counted where they happen, at the fake provider in its own process. Rows are read with
+plain SQL; nothing here decides anything about them.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+import uuid
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, text
+
+from ackbox.outbox.intent import Intent
+from ackbox.outbox.shell.database import Database
+from ackbox.planner.shell.planner import Planner
+from ackbox.workers.shell.fault_points import PLAN_VARIABLE
+
+from ..support.waiting import wait_until
+from .support_tools import TOOL_URL
+
+PROGRAM = Path(__file__).with_name("support_process.py")
+DEADLINE_SECONDS = 30.0
+DEAD_AFTER_SECONDS = 1.5
+LIMITS = {
+    "claim_lease_seconds": 4.0,
+    "prepare_limit_seconds": 3.0,
+    "clock_allowance_seconds": 0.2,
+    "heartbeat_seconds": 0.25,
+    "dead_after_seconds": DEAD_AFTER_SECONDS,
+    "backoff_base_seconds": 0.1,
+    "backoff_cap_seconds": 0.5,
+    "unready_limit_seconds": 2.0,
+    "max_claims": 2,
+}
+SETTLED = ("committed", "failed", "cancelled", "compensated")
+ROLES = ("relay", "reaper", "reconciler", "consumer")
+
+
+class Child:
+    """One process of a test."""
+
+    def __init__(self, nursery: "Nursery", pid: int, log: Path) -> None:
+        self.pid = pid
+        self._nursery = nursery
+        self._log = log
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless the process has ended."""
+        if self.code is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        self.signal(signal.SIGKILL)
+        self.wait()
+
+    @property
+    def code(self) -> int | None:
+        """The exit code, negative for a signal; None while the process lives."""
+        return self._nursery.codes.get(self.pid)
+
+    def wait(self, seconds: float = DEADLINE_SECONDS) -> int:
+        """Wait for the end; returns the exit code."""
+        wait_until(lambda: self.code is not None, seconds, f"process {self.pid} ends")
+        code = self.code
+        assert code is not None
+        return code
+
+    def end(self) -> int:
+        """SIGTERM, and wait for the end."""
+        self.signal(signal.SIGTERM)
+        return self.wait()
+
+    def output(self) -> str:
+        """Return what the process has printed."""
+        return self._log.read_text(errors="replace")
+
+
+class Nursery:
+    """Starts processes by forking one that has imported everything and opened nothing."""
+
+    def __init__(self) -> None:
+        self.codes: dict[int, int] = {}
+        command = [sys.executable, str(PROGRAM), "nursery"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+        self._started: list[int] = []
+        self._told = threading.Condition()
+        self._lock = threading.Lock()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def start(
+        self, command: Sequence[str], log: Path, environ: dict[str, str], prefix: Sequence[str] = ()
+    ) -> Child:
+        """Start a process; `prefix` makes it a program of its own, run under that command."""
+        request = {
+            "command": list(command), "log": str(log), "environ": environ, "prefix": list(prefix),
+        }  # fmt: skip
+        assert self._process.stdin is not None
+        with self._lock, self._told:
+            before = len(self._started)
+            self._process.stdin.write(json.dumps(request) + "\n")
+            if not self._told.wait_for(lambda: len(self._started) > before, DEADLINE_SECONDS):
+                raise RuntimeError("the nursery does not answer")
+            return Child(self, self._started[-1], log)
+
+    def close(self) -> None:
+        """End the nursery and every child that is left."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(DEADLINE_SECONDS)
+        self._reader.join(DEADLINE_SECONDS)
+        self._process.stdout.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            answer = json.loads(line)
+            with self._told:
+                if "started" in answer:
+                    self._started.append(answer["started"])
+                else:
+                    self.codes[answer["ended"]] = answer["code"]
+                self._told.notify_all()
+
+
+class Provider:
+    """The fake provider in a process of its own."""
+
+    def __init__(self) -> None:
+        module = "ackbox.tool_adapters.fake_server"
+        options = ["--port", "0", "--print-port", "--until-stdin-ends"]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._process.stdout is not None
+        self.url: str = json.loads(self._process.stdout.readline())["url"]
+
+    def ask(self, path: str, document: Any = None) -> Any:
+        """Ask a control path; with a document, change something."""
+        data = None if document is None else json.dumps(document).encode()
+        request = urllib.request.Request(f"{self.url}{path}", data=data)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def fault(self, name: str, wire_key: str | None = None, **rule: Any) -> None:
+        """Plan a fault for the next request with that key."""
+        self.ask("/_faults", {"fault": name, "wire_key": wire_key, **rule})
+
+    def effects(self) -> dict[str, int]:
+        """Return the effects so far by wire key."""
+        return dict(self.ask("/_ledger")["effects"])
+
+    def close(self) -> None:
+        """End the provider."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(DEADLINE_SECONDS)
+        self._process.stdout.close()
+
+
+class Bus:
+    """One outbox on real servers, with the processes that a test starts."""
+
+    def __init__(
+        self, nursery: Nursery, provider: Provider, database_url: str, redis_url: str, folder: Path
+    ) -> None:
+        self.provider = provider
+        self.folder = folder
+        self.redis_url = redis_url
+        self.database = Database(database_url, application_name="acceptance test", pool_size=8)
+        self.planner = Planner(self.database)
+        self.children: list[Child] = []
+        self._nursery = nursery
+        self._plan: list[dict[str, str]] = []
+        self._plan_path = folder / "plan.json"
+        self._write_plan()
+        self._environ = {
+            "ACKBOX_DATABASE_URL": database_url,
+            "ACKBOX_REDIS_URL": redis_url,
+            "ACKBOX_TOOLS": "support_tools:build",
+            "ACKBOX_LIMITS": ",".join(f"{name}={value}" for name, value in LIMITS.items()),
+            "ACKBOX_POLL_SECONDS": "0.2",
+            "ACKBOX_TERM_GRACE_SECONDS": "10",
+            "ACKBOX_LOG_FORMAT": "json",
+            PLAN_VARIABLE: str(self._plan_path),
+            TOOL_URL: provider.url,
+            "PYTHONPATH": str(PROGRAM.parent),
+        }
+
+    # -- processes -------------------------------------------------------------------------------
+
+    def start(self, *command: str, prefix: Sequence[str] = (), **environ: str) -> Child:
+        """Start one process; its output goes to a file of its own."""
+        log = self.folder / f"{len(self.children)}-{command[0]}.log"
+        child = self._nursery.start(command, log, {**self._environ, **environ}, prefix)
+        self.children.append(child)
+        return child
+
+    def roles(self, *names: str, prefix: Sequence[str] = (), **environ: str) -> Child:
+        """Start background roles in one process, all of them unless named."""
+        return self.start("roles", *(names or ROLES), prefix=prefix, **environ)
+
+    def worker(self, *lanes: str, prefix: Sequence[str] = (), **environ: str) -> Child:
+        """Start a worker on these lanes, and wait until it has introduced itself."""
+        (child,) = self.workers([lanes], prefix=prefix, **environ)
+        return child
+
+    def workers(
+        self, lanes: Sequence[Sequence[str]], prefix: Sequence[str] = (), **environ: str
+    ) -> list[Child]:
+        """Start a worker for each group of lanes, and wait until all have introduced themselves."""
+        known = self.worker_ids()
+        children = []
+        for group in lanes:
+            served = {"ACKBOX_LANES": ",".join(group), **environ}
+            children.append(self.start("worker", *group, prefix=prefix, **served))
+        what = f"{len(lanes)} workers have introduced themselves"
+        wait_until(lambda: len(self.worker_ids() - known) == len(lanes), DEADLINE_SECONDS, what)
+        return children
+
+    def worker_ids(self) -> set[uuid.UUID]:
+        """Return the incarnations of worker processes that ever introduced themselves."""
+        return {row["worker_id"] for row in self.sql("SELECT * FROM {s}.worker")
+                if row["role"] == "worker"}  # fmt: skip
+
+    def close(self) -> None:
+        """End every process that is left, and the connections of the test."""
+        for child in self.children:
+            child.kill()
+        self.planner.close()
+
+    # -- faults ----------------------------------------------------------------------------------
+
+    def plan(self, point: str, intent_id: str, action: str = "kill") -> None:
+        """Plan a signal for the process that reaches this point with this intent first."""
+        self._plan.append({"point": point, "intent_id": intent_id, "action": action})
+        self._write_plan()
+
+    def fired(self, point: str, intent_id: str) -> bool:
+        """Return whether a planned signal was sent."""
+        return (self.folder / f"fired-{point}-{intent_id}").exists()
+
+    def wait_fired(self, point: str, intent_id: str) -> None:
+        """Wait until a planned signal was sent."""
+        what = f"{point} of {intent_id} is reached"
+        wait_until(lambda: self.fired(point, intent_id), DEADLINE_SECONDS, what)
+
+    def _write_plan(self) -> None:
+        unfinished = self._plan_path.with_suffix(".new")
+        unfinished.write_text(json.dumps(self._plan))
+        unfinished.replace(self._plan_path)
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def put(self, tool: str, lane: str, intent_id: str | None = None, **args: Any) -> Intent:
+        """Put one intent and ring its lane."""
+        return self.planner.put(tool, args, intent_id=intent_id or unique(lane), lane=lane)
+
+    def put_many(self, tool: str, lane: str, count: int, **args: Any) -> list[Intent]:
+        """Put many intents of one lane in one transaction."""
+        names = [unique(lane) for _ in range(count)]
+        drafts = [self.planner.draft(tool, args, intent_id=name, lane=lane) for name in names]
+        return self.planner.put_many(drafts)
+
+    def sql(self, statement: str, **values: Any) -> list[RowMapping]:
+        """Run a test's own SQL; `{s}` is the outbox's schema."""
+        clause = text(statement.replace("{s}", self.database.quoted_schema))
+
+        def read(connection: Connection) -> list[RowMapping]:
+            found = connection.execute(clause, values)
+            return list(found.mappings()) if found.returns_rows else []
+
+        return self.database.run(read)
+
+    def row(self, intent: Intent) -> RowMapping:
+        """Return the state row."""
+        (found,) = self.rows([intent])
+        return found
+
+    def rows(self, intents: Collection[Intent]) -> list[RowMapping]:
+        """Return the state rows, in the order in which they were put."""
+        statement = "SELECT * FROM {s}.intent_state WHERE seq = ANY(:seqs) ORDER BY seq"
+        return self.sql(statement, seqs=[intent.seq for intent in intents])
+
+    def states(self, intents: Collection[Intent]) -> list[str]:
+        """Return the states of many rows."""
+        return [row["state"] for row in self.rows(intents)]
+
+    def wait_states(
+        self, intents: Collection[Intent], *states: str, seconds: float = DEADLINE_SECONDS
+    ) -> None:
+        """Wait until each row is in one of these states."""
+        what = f"{len(intents)} rows are {' or '.join(states)}"
+
+        def reached() -> bool:
+            return all(state in states for state in self.states(intents))
+
+        try:
+            wait_until(reached, seconds, what)
+        except BaseException:
+            self._print_trail(intents)
+            raise
+
+    def wait_state(self, intent: Intent, *states: str, seconds: float = DEADLINE_SECONDS) -> None:
+        """Wait until a row is in one of these states."""
+        self.wait_states([intent], *states, seconds=seconds)
+
+    def wait_parked(self, intent: Intent) -> None:
+        """Wait until a row is unknown and in front of a person."""
+        self.wait_state(intent, "indeterminate")
+        what = f"{intent.intent_id} is parked"
+        wait_until(lambda: self.row(intent)["parked_at"] is not None, DEADLINE_SECONDS, what)
+
+    def events(self, intent: Intent, name: str | None = None) -> list[RowMapping]:
+        """Return a row's events in order, or those of one name."""
+        found = self.sql("SELECT * FROM {s}.event WHERE seq = :seq ORDER BY event_id",
+                         seq=intent.seq)  # fmt: skip
+        return [row for row in found if name in (None, row["name"])]
+
+    def effects(self, *intents: Intent) -> list[int]:
+        """Return the effects at the provider, intent by intent, of generation 0."""
+        counted = self.provider.effects()
+        return [counted.get(intent.intent_id, 0) for intent in intents]
+
+    def _print_trail(self, intents: Collection[Intent]) -> None:
+        for row in self.rows(intents):
+            if row["state"] not in SETTLED:
+                trail = [f"{e['at']:%S.%f} {e['name']} {e['detail']}" for e in self.sql(
+                    "SELECT * FROM {s}.event WHERE seq = :seq ORDER BY event_id", seq=row["seq"]
+                )]  # fmt: skip
+                sys.stdout.write(f"{row['seq']} {row['state']}: {trail}\n")
+        for child in self.children:
+            sys.stdout.write(f"-- {child.pid} {child.code}\n{child.output()[-2000:]}\n")
+
+
+def unique(lane: str) -> str:
+    """Return an intent id that no other test has."""
+    return f"{lane}-{uuid.uuid4().hex[:12]}"
+
+
+def new_lane(name: str) -> str:
+    """Return a lane that no other test uses."""
+    return f"{name}-{uuid.uuid4().hex[:6]}"
+
+
+@contextmanager
+def opened(bus: Bus) -> Iterator[Bus]:
+    """Close a bus afterwards, whatever the test did."""
+    try:
+        yield bus
+    finally:
+        bus.close()

@@ -1,0 +1,107 @@
+"""A worker that is frozen past its lease and then goes on, as after a long garbage collection.
+
+SIGSTOP at a named point, until the row has moved on without it; SIGCONT; then SIGTERM, so that
+whatever the zombie still wanted to do is over before effects are counted.
+"""
+
+import signal
+
+import pytest
+
+from ackbox.outbox.intent import Intent
+
+from ..support.waiting import wait_until
+from .support import DEADLINE_SECONDS, Bus, Child, new_lane, unique
+
+pytestmark = pytest.mark.acceptance
+
+
+def _freeze(bus: Bus, point: str, tool: str, lane: str) -> tuple[Child, Intent]:
+    """Freeze a worker when it reaches a point with a new intent."""
+    name = unique(lane)
+    bus.plan(point, name, "stop")
+    victim = bus.worker(lane)
+    intent = bus.put(tool, lane, name)
+    bus.wait_fired(point, name)
+    return victim, intent
+
+
+def _wake_and_end(victim: Child) -> None:
+    """Let a frozen worker go on, and end in order: it has then done all that it wanted to do."""
+    victim.signal(signal.SIGCONT)
+    assert victim.end() == 0
+
+
+@pytest.mark.parametrize("tool", ["keyless", "keyed"])
+def test_a_zombie_before_its_mark_sends_nothing(tool: str, bus: Bus) -> None:
+    """Cases 1b, 5, 19b, 23a, 161a: another worker sends; the zombie is refused. No person needed."""
+    lane = new_lane("zombie")
+    victim, intent = _freeze(bus, "before_send", tool, lane)
+    bus.worker(lane)
+    bus.wait_state(intent, "committed")
+    _wake_and_end(victim)
+    assert bus.effects(intent) == [1]
+    row = bus.row(intent)
+    assert (row["state"], row["sends"], row["fence"]) == ("committed", 1, 2)
+
+
+def test_a_zombie_whose_row_is_not_taken_yet_sends_nothing(bus: Bus) -> None:
+    """Case 23a: the lapsed row is queued while the zombie wakes; its mark finds nothing."""
+    lane = new_lane("lonely")
+    victim, intent = _freeze(bus, "before_send", "keyless", lane)
+    bus.wait_state(intent, "queued")
+    _wake_and_end(victim)
+    assert bus.effects(intent) == [0]
+    bus.worker(lane)
+    bus.wait_state(intent, "committed")
+    assert bus.effects(intent) == [1]
+
+
+@pytest.mark.parametrize("point", ["after_effect", "before_settle"])
+def test_the_proof_of_a_zombie_is_kept(point: str, bus: Bus) -> None:
+    """Cases 5, 19a: unknown and parked while it is frozen, committed by its late answer."""
+    victim, intent = _freeze(bus, point, "keyless", new_lane("late"))
+    bus.wait_parked(intent)
+    assert bus.effects(intent) == [1]
+    _wake_and_end(victim)
+    assert bus.row(intent)["state"] == "committed"
+    assert bus.effects(intent) == [1]
+    assert len(bus.events(intent, "acknowledge")) == 1
+    assert bus.events(intent, "divergence") == []
+
+
+def test_a_zombie_past_its_send_deadline_writes_nothing(bus: Bus) -> None:
+    """Case 23b: frozen between mark and socket; the deadline stops the write, and that is proof."""
+    lane = new_lane("deadline")
+    victim, intent = _freeze(bus, "after_mark", "keyless", lane)
+    bus.wait_parked(intent)
+    assert bus.effects(intent) == [0]
+    _wake_and_end(victim)
+    assert bus.effects(intent) == [0]
+    bus.worker(lane)
+    bus.wait_state(intent, "committed")
+    assert bus.effects(intent) == [1]
+    assert bus.row(intent)["sends"] == 2
+
+
+def test_the_late_proof_of_a_zombie_and_a_resend_agree(bus: Bus) -> None:
+    """Cases 5, 151: the reconciler's resend meets the tool's key; the zombie's answer agrees."""
+    victim, intent = _freeze(bus, "after_effect", "keyed", new_lane("agree"))
+    bus.wait_state(intent, "committed")
+    assert bus.row(intent)["resends"] == 1
+    _wake_and_end(victim)
+    assert bus.effects(intent) == [1]
+    assert bus.events(intent, "divergence") == []
+
+
+def test_a_frozen_worker_delays_no_other(bus: Bus) -> None:
+    """Case 15: what a frozen process holds moves on within the bound for dead owners."""
+    lane = new_lane("shared")
+    victim, intent = _freeze(bus, "before_send", "keyless", lane)
+    others = bus.put_many("keyless", lane, 10)
+    bus.worker(lane)
+    bus.wait_states(others, "committed")
+    bus.wait_state(intent, "committed")
+    wait_until(lambda: victim.code is None, DEADLINE_SECONDS, "it is frozen, not dead")
+    _wake_and_end(victim)
+    assert bus.effects(intent, *others) == [1] * 11
