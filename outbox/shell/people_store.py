@@ -113,14 +113,15 @@ class PeopleStore:
 
     def _write(self, connection: Connection, said: Said, step: _Step, wish: Wish) -> Answer:
         row = step.found.row
-        writes = [self._written(connection, said, step.found, wish)]
-        if wish.move.edge == "compensate.person":
-            writes += adopters_follow(
-                step.rows, row.seq, Actor.PERSON, said.reason, said.actor_name
-            )
-        moved = perform(connection, self._statements, writes).get(row.seq)
+        write = self._written(connection, said, step.found, wish)
+        moved = perform(connection, self._statements, [write]).get(row.seq)
         if moved is None:
             return Denied(people.GUARD_FAILED, "the row moved on", None, _show(step))
+        if moved.state is State.COMPENSATED:
+            adopters = adopters_follow(
+                step.rows, row.seq, Actor.PERSON, said.reason, said.actor_name
+            )
+            perform(connection, self._statements, adopters)
         poke_step(connection, self._statements, row.seq)
         return Stated(row.seq, moved.edge, moved.state, moved.fence)
 

@@ -1,8 +1,8 @@
 -- purpose: what nobody knows and what waits for a person, oldest first
 -- edges: none
 -- zero rows: nothing is unknown, parked or diverged
-SELECT s.seq, n.namespace, n.intent_id, n.generation, n.tool, s.state, s.fence, s.sends, s.live,
-       c.key_kind, c.key_window_seconds, c.probe, latest.divergence,
+SELECT s.seq, n.namespace, n.intent_id, n.generation, n.run_id, n.step, n.tool, s.state, s.fence,
+       s.sends, s.live, c.key_kind, c.key_window_seconds, c.probe, latest.divergence,
        s.parked_at IS NOT NULL AS parked, s.diverged_at IS NOT NULL AS diverged,
        EXTRACT(epoch FROM {schema}.clock_now()
                - coalesce(s.unknown_since, s.diverged_at, s.parked_at, n.created_at))
@@ -19,7 +19,7 @@ SELECT s.seq, n.namespace, n.intent_id, n.generation, n.tool, s.state, s.fence, 
   JOIN {schema}.intent n ON n.seq = s.seq
   LEFT JOIN {schema}.contract c ON c.contract_id = s.contract_id
   LEFT JOIN LATERAL (
-       SELECT o.outcome, coalesce(o.document ->> 'reason', o.document ->> 'code') AS said
+       SELECT o.outcome, coalesce(nullif(o.document ->> 'reason', ''), o.document ->> 'code') AS said
          FROM {schema}.observation o WHERE o.seq = s.seq
         ORDER BY o.observation_id DESC LIMIT 1) word ON true
   LEFT JOIN LATERAL (

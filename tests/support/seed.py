@@ -1,7 +1,7 @@
-"""Rows in any legal state, made by the store's own edges, and the store's clock in a test's hand."""
+"""Rows in any legal state, made by the store's own edges; its clock is in the test's hand."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -11,11 +11,12 @@ from ackbox.outbox.commands import Claimed, Marked, MarkSend, Record, Recorded
 from ackbox.outbox.contract import ProbeStrength, ToolContract, idempotent
 from ackbox.outbox.defaults import DEFAULTS, Limits
 from ackbox.outbox.intent import Address, Content, Intent, Terms, content_of, draft_of
-from ackbox.outbox.model import Refusal, State
-from ackbox.outbox.outcome import Applied, NotApplied, Outcome, Unknown
+from ackbox.outbox.model import Actor, GateDecision, State
+from ackbox.outbox.outcome import Applied, Outcome, Unknown
+from ackbox.outbox.people import Said, Stated
 from ackbox.outbox.shell.attempt_store import AttemptStore
 from ackbox.outbox.shell.claim_store import ClaimStore, Incarnation, served_name
-from ackbox.outbox.shell.compensation_store import order_compensation, undo_target
+from ackbox.outbox.shell.compensation_store import order_compensation
 from ackbox.outbox.shell.database import Database
 from ackbox.outbox.shell.gate_store import decide_gate
 from ackbox.outbox.shell.hold_store import HoldStore
@@ -53,6 +54,7 @@ class Seeded:
         self.owner = uuid.uuid4()
         self.contracts = self.claims.contract_ids(TOOLS)
         self._offset_seconds = 0.0
+        self._said: dict[tuple[int, int], int] = {}
         self.register(self.owner)
 
     def register(self, owner: uuid.UUID) -> None:
@@ -155,8 +157,11 @@ class Seeded:
         return replace(claimed, sends=claimed.sends + 1)
 
     def record(self, claim: Claimed, outcome: Outcome) -> Recorded:
-        """Hand in an attempt's outcome."""
-        (recorded,) = self.attempts.record([Record(claim, outcome)])
+        """Hand in an attempt's outcome; what it says after its first word is late evidence."""
+        said = self._said.get((claim.seq, claim.fence), 0)
+        self._said[claim.seq, claim.fence] = said + 1
+        kind = "evidence" if said else "attempt"
+        (recorded,) = self.attempts.record([Record(claim, outcome, kind, said)])
         return recorded
 
     # -- rows in a state ---------------------------------------------------------------------------
@@ -187,8 +192,6 @@ class Seeded:
 
     def false_failed(self, intent_id: str, tool: ToolContract = KEYLESS, **args: Any) -> Claimed:
         """Return the attempt of a row that a person wrongly called failed."""
-        from ackbox.outbox.people import Said, Stated
-
         claim = self.unknown(intent_id, tool, **args)
         said = Said(claim.seq, "ops", "seen nothing", claim.fence)
         assert isinstance(self.people.not_landed(said), Stated)
@@ -203,8 +206,6 @@ class Seeded:
 
     def order(self, seq: int, plan: Any, **said: Any) -> Any:
         """Order a compensation in a transaction of its own."""
-        from ackbox.outbox.model import Actor
-
         values = {"actor": Actor.PLANNER, **said}
         return self.run(
             lambda c: order_compensation(
@@ -212,10 +213,8 @@ class Seeded:
             )
         )
 
-    def decide(self, seq: int, decision: Any, fingerprint: str | None = None) -> Any:
+    def decide(self, seq: int, decision: GateDecision, fingerprint: str | None = None) -> Any:
         """Decide a gate for what its row says."""
-        from ackbox.outbox.model import Actor
-
         (gate,) = self.sql("SELECT fingerprint FROM {schema}.gate WHERE seq = :seq", seq=seq)
         return self.run(
             lambda c: decide_gate(
@@ -224,24 +223,3 @@ class Seeded:
                 fingerprint=fingerprint or gate["fingerprint"],
             )
         )  # fmt: skip
-
-
-def dispose(seeded: Sequence[Seeded]) -> None:
-    """Close the connections of seeded outboxes."""
-    for one in seeded:
-        one.database.dispose()
-
-
-__all__ = [
-    "KEYED",
-    "KEYLESS",
-    "PROBED",
-    "UNDO",
-    "WEAK",
-    "WINDOWED",
-    "NotApplied",
-    "Refusal",
-    "Seeded",
-    "dispose",
-    "undo_target",
-]

@@ -1,0 +1,447 @@
+"""The reconciler's store: what a probe's answer does, which resends are legal, parking."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+
+from ackbox.outbox.commands import Claimed, LookAgain, NotMarked, Park, RecordProbe, Resend
+from ackbox.outbox.compensate import compensation_request
+from ackbox.outbox.defaults import DEFAULTS
+from ackbox.outbox.outcome import Answer, Applied, NotApplied, Unknown
+from ackbox.outbox.people import Said, Stated
+from ackbox.outbox.shell.database import Database
+from ackbox.outbox.shell.reconcile_store import ReconcileStore
+
+from ..support.seed import KEYED, KEYLESS, PROBED, WEAK, WINDOWED, Seeded
+from ..support.sessions import LostCommit
+
+FOUND, ABSENT = "found", "absent"
+
+
+@pytest.fixture
+def seeded(database_url: str) -> Iterator[Seeded]:
+    """Give an outbox with one worker."""
+    seeded = Seeded(database_url)
+    yield seeded
+    seeded.database.dispose()
+
+
+def found(claim: Claimed, ref: str = "ref-1", others: tuple[str, ...] = ()) -> RecordProbe:
+    """Say that a probe met the effect."""
+    return RecordProbe(claim, FOUND, ref, others=others, was_quiet=True)
+
+
+def absent(claim: Claimed, *, was_quiet: bool = True) -> RecordProbe:
+    """Say that a probe met nothing."""
+    return RecordProbe(claim, ABSENT, was_quiet=was_quiet)
+
+
+def resend(seeded: Seeded, claim: Claimed, digest: str = "digest") -> Claimed | NotMarked:
+    """Try to take a row for a same-key resend."""
+    return seeded.unknowns.resend(Resend(claim, digest), seeded.owner)
+
+
+def requeue(seeded: Seeded, claim: Claimed, **risks: bool) -> None:
+    """Let a person (who may be wrong) queue an unknown row again."""
+    said = Said(claim.seq, "ops", "seen nothing", claim.fence)
+    assert isinstance(seeded.people.not_landed(said, requeue=True, **risks), Stated)
+
+
+# -- found -----------------------------------------------------------------------------------------
+
+
+def test_found_settles_an_unknown_row(seeded: Seeded) -> None:
+    """Rung 2: the effect is proven, with its reference."""
+    claim = seeded.unknown("a", PROBED)
+    recorded = seeded.unknowns.record_probe(found(claim))
+    assert (recorded.edge, recorded.state) == ("acknowledge", "committed")
+
+
+def test_found_settles_a_row_that_a_person_queued_again(seeded: Seeded) -> None:
+    """Hole 25c: the proof counts whatever became of the row; no second send."""
+    claim = seeded.unknown("a", PROBED)
+    requeue(seeded, claim)
+    assert seeded.state(claim.seq) == "queued"
+    assert seeded.unknowns.record_probe(found(claim)).edge == "acknowledge"
+    assert seeded.claims.claim("a", 1, seeded.owner, seeded.contracts) == []
+
+
+def test_found_settles_a_row_that_another_worker_has_claimed(seeded: Seeded) -> None:
+    """Hole 25c: from executing too; the new claim's mark then finds nothing to mark."""
+    claim = seeded.unknown("a", PROBED)
+    requeue(seeded, claim)
+    again = seeded.claim("a")
+    assert seeded.unknowns.record_probe(found(claim)).edge == "acknowledge"
+    from ackbox.outbox.commands import MarkSend
+
+    (marked,) = seeded.attempts.mark([MarkSend(again, "digest")], seeded.owner)
+    assert isinstance(marked, NotMarked)
+
+
+def test_found_does_not_make_a_row_quiet(seeded: Seeded) -> None:
+    """Hole 6: another send may still be on its way, so nothing is undone yet."""
+    claim = seeded.unknown("a", PROBED, quiet=False)
+    quiet_at = seeded.row(claim.seq)["quiet_at"]
+    seeded.unknowns.record_probe(found(claim))
+    assert seeded.row(claim.seq)["quiet_at"] == quiet_at
+
+
+def test_two_different_finds_open_a_divergence(seeded: Seeded) -> None:
+    """Two effects of one intent: the state stays, a person is called."""
+    claim = seeded.unknown("a", PROBED)
+    seeded.unknowns.record_probe(found(claim, "ref-1"))
+    assert seeded.row(claim.seq)["diverged_at"] is None
+    assert seeded.unknowns.record_probe(found(claim, "ref-1")).code == "agrees"
+    seeded.unknowns.record_probe(found(claim, "ref-2"))
+    assert seeded.state(claim.seq) == "committed"
+    assert seeded.row(claim.seq)["diverged_at"] is not None
+    assert "divergence" in seeded.events(claim.seq)
+
+
+def test_a_second_effect_under_one_marker_opens_a_divergence(seeded: Seeded) -> None:
+    """One probe that meets two objects proves one effect too many."""
+    claim = seeded.unknown("a", PROBED)
+    assert seeded.unknowns.record_probe(found(claim, "ref-1", ("ref-2",))).edge == "acknowledge"
+    assert seeded.row(claim.seq)["diverged_at"] is not None
+
+
+def test_found_for_a_failed_row_opens_a_divergence(seeded: Seeded) -> None:
+    """Evidence against a final state never changes it."""
+    claim = seeded.false_failed("a", PROBED)
+    assert seeded.unknowns.record_probe(found(claim)).edge is None
+    assert seeded.state(claim.seq) == "failed"
+    assert seeded.row(claim.seq)["diverged_at"] is not None
+
+
+# -- absent ----------------------------------------------------------------------------------------
+
+
+def test_a_strong_absent_on_a_quiet_row_queues_it_again(seeded: Seeded) -> None:
+    """Rung 2: clear, counted as a resend."""
+    claim = seeded.unknown("a", PROBED)
+    recorded = seeded.unknowns.record_probe(absent(claim))
+    assert (recorded.edge, seeded.row(claim.seq)["resends"]) == ("clear", 1)
+
+
+def test_a_strong_absent_of_an_unwanted_row_refuses_it(seeded: Seeded) -> None:
+    """Hole 14, 15: what was called off never returns to queued."""
+    claim = seeded.unknown("a", PROBED)
+    seeded.supersede("a", tool=PROBED, x=2)
+    recorded = seeded.unknowns.record_probe(absent(claim))
+    assert (recorded.edge, recorded.state) == ("refuse.absent", "failed")
+
+
+@pytest.mark.parametrize("tool", [WEAK, KEYLESS], ids=["weak", "none"])
+def test_a_weak_absent_proves_nothing(seeded: Seeded, tool: object) -> None:
+    """Hole 13's rule for probes: an index that lags is counted, not believed."""
+    claim = seeded.unknown("a", tool)  # type: ignore[arg-type]
+    recorded = seeded.unknowns.record_probe(absent(claim))
+    assert (recorded.edge, recorded.state) == (None, "indeterminate")
+    assert seeded.row(claim.seq)["probes"] == 1
+
+
+def test_an_absent_from_before_the_row_was_quiet_proves_nothing(seeded: Seeded) -> None:
+    """The request may have landed between the read and the record."""
+    claim = seeded.unknown("a", PROBED)
+    assert seeded.unknowns.record_probe(absent(claim, was_quiet=False)).edge is None
+
+
+def test_an_absent_on_a_row_that_is_not_quiet_proves_nothing(seeded: Seeded) -> None:
+    """Hole 2: the edge asks again, whatever the reader believed."""
+    claim = seeded.unknown("a", PROBED, quiet=False)
+    assert seeded.unknowns.record_probe(absent(claim)).edge is None
+
+
+def test_an_absent_about_an_older_fence_proves_nothing(seeded: Seeded) -> None:
+    """Two reconcilers: one clears, the row is sent again, the other's answer is from before."""
+    claim = seeded.unknown("a", PROBED)
+    seeded.unknowns.record_probe(absent(claim))
+    seeded.advance(10)
+    again = seeded.send("a")
+    seeded.record(again, Unknown("lost"))
+    seeded.advance(200)
+    recorded = seeded.unknowns.record_probe(absent(claim))
+    assert (recorded.edge, recorded.code) == (None, "absent_too_early")
+    assert seeded.state(claim.seq) == "indeterminate"
+
+
+def test_an_absent_is_weak_once_the_key_is_not_trusted(seeded: Seeded) -> None:
+    """Hole G: what dropped the key may have dropped the marker."""
+    claim = seeded.awaiting("a", PROBED)
+    seeded.record(claim, Unknown("no echo", answer=Answer.COMPLETE))
+    seeded.advance(200)
+    assert seeded.unknowns.record_probe(absent(claim)).edge is None
+
+
+def test_clears_are_bounded_with_the_resends(seeded: Seeded) -> None:
+    """Hole H: a tool that drops key and marker is sent 1 + max_resends times, not for ever."""
+    claim = seeded.unknown("a", PROBED)
+    for _ in range(DEFAULTS.max_resends):
+        assert seeded.unknowns.record_probe(absent(claim)).edge == "clear"
+        seeded.advance(400)
+        claim = seeded.send("a")
+        seeded.record(claim, Unknown("lost"))
+        seeded.advance(200)
+    recorded = seeded.unknowns.record_probe(absent(claim))
+    assert (recorded.edge, recorded.state) == (None, "indeterminate")
+    assert seeded.row(claim.seq)["sends"] == 1 + DEFAULTS.max_resends
+
+
+def test_an_open_undo_blocks_clear(seeded: Seeded) -> None:
+    """Hole 4: the compensation may have deleted the effect that the probe does not see."""
+    claim = seeded.unknown("a", PROBED)
+    seeded.order(claim.seq, compensation_request("undo", 1, "undo", {}, ensure_absent=True))
+    assert seeded.row(claim.seq)["undo"] is not None
+    assert seeded.unknowns.record_probe(absent(claim)).edge is None
+
+
+# -- resend ----------------------------------------------------------------------------------------
+
+
+def test_a_resend_raises_the_fence_and_is_seen_by_the_reaper(seeded: Seeded) -> None:
+    """Rung 3, as a worker's send: fence, lease, count; a dead reconciler's row expires."""
+    claim = seeded.unknown("a", KEYED)
+    taken = resend(seeded, claim)
+    assert isinstance(taken, Claimed)
+    row = seeded.row(claim.seq)
+    assert (taken.fence, row["state"]) == (claim.fence + 1, "awaiting_ack")
+    assert (row["sends"], row["resends"], row["unresolved"]) == (2, 1, True)
+    seeded.advance(100)
+    assert claim.seq in seeded.reaper.find_overdue(10)
+
+
+def test_no_resend_after_a_protocol_miss(seeded: Seeded) -> None:
+    """Hole 1: the tool ignores its key."""
+    claim = seeded.awaiting("a", KEYED)
+    seeded.record(claim, Unknown("no echo", answer=Answer.COMPLETE))
+    seeded.advance(200)
+    assert resend(seeded, claim) == NotMarked("key_untrusted")
+
+
+def test_no_resend_after_a_miss_that_came_when_the_row_had_expired(seeded: Seeded) -> None:
+    """Hole 1, worse: expire first, then the worker's own word."""
+    claim = seeded.awaiting("a", KEYED)
+    seeded.advance(100)
+    seeded.reaper.reap([claim.seq])
+    assert seeded.state(claim.seq) == "indeterminate"
+    seeded.record(claim, Unknown("no echo", answer=Answer.COMPLETE))
+    seeded.advance(200)
+    assert resend(seeded, claim) == NotMarked("key_untrusted")
+
+
+def test_no_second_resend_after_a_miss_under_an_older_fence(seeded: Seeded) -> None:
+    """Hole 1, third form: the miss is of the first send, the row is at the second."""
+    claim = seeded.unknown("a", KEYED)
+    taken = resend(seeded, claim)
+    assert isinstance(taken, Claimed)
+    seeded.record(claim, Unknown("no echo", answer=Answer.COMPLETE))
+    seeded.record(taken, Unknown("lost"))
+    seeded.advance(200)
+    assert resend(seeded, taken) == NotMarked("key_untrusted")
+
+
+def test_no_resend_before_the_row_is_quiet(seeded: Seeded) -> None:
+    """Hole 2: two overlapping requests under one key are run twice by many servers."""
+    claim = seeded.unknown("a", KEYED, quiet=False)
+    assert resend(seeded, claim) == NotMarked("not_quiet")
+
+
+def test_no_resend_of_another_request(seeded: Seeded) -> None:
+    """A key is good for the same request only."""
+    claim = seeded.unknown("a", KEYED)
+    assert resend(seeded, claim, "another") == NotMarked("request_changed")
+
+
+def test_no_resend_of_a_keyless_tool(seeded: Seeded) -> None:
+    """Without a key a second send is a second effect."""
+    claim = seeded.unknown("a", KEYLESS)
+    assert resend(seeded, claim) == NotMarked("window_over")
+    assert seeded.state(claim.seq) == "indeterminate"
+
+
+def test_no_resend_when_the_key_window_is_nearly_over(seeded: Seeded) -> None:
+    """Hole 11: the last first byte leaves one margin before the provider forgets."""
+    claim = seeded.unknown("a", WINDOWED)
+    margin = WINDOWED.margin_seconds
+    seeded.advance(86_400 - 200 - margin - 20)
+    assert any(one.may_resend for one in seeded.unknowns.find_unknown(10))
+    seeded.advance(40)
+    assert resend(seeded, claim) == NotMarked("window_over")
+
+
+def test_no_resend_of_a_cancelled_row(seeded: Seeded) -> None:
+    """Hole 14c: if the first send was lost, it would perform what was called off."""
+    claim = seeded.unknown("a", KEYED)
+    from ackbox.outbox.intent import Address
+
+    seeded.run(lambda c: seeded.planner.cancel(c, Address("default", "a")))
+    assert resend(seeded, claim) == NotMarked("not_wanted")
+
+
+def test_a_superseded_row_is_resent_only_for_a_successor_that_wants_the_same(
+    seeded: Seeded,
+) -> None:
+    """The one exception to `wanted`: the live generation is held and has the same fingerprint."""
+    claim = seeded.unknown("a", KEYED, x=1)
+    seeded.supersede("a", tool=KEYED, x=2)
+    assert resend(seeded, claim) == NotMarked("not_wanted")
+    seeded.supersede("a", 1, tool=KEYED, x=1)
+    assert isinstance(resend(seeded, claim), Claimed)
+
+
+def test_a_diverged_successor_is_no_reason_to_resend(seeded: Seeded) -> None:
+    """Hole C: g1 unknown, g2 held with the same args; g0's late Applied marks g0 and g2."""
+    first = seeded.false_failed("a", KEYED, x=1)
+    seeded.supersede("a", tool=KEYED, x=2)
+    claim = seeded.send("a")
+    seeded.record(claim, Unknown("lost"))
+    seeded.advance(200)
+    third = seeded.supersede("a", 1)
+    seeded.record(first, Applied("late"))
+    assert seeded.row(third)["diverged_at"] is not None
+    assert resend(seeded, claim) == NotMarked("not_wanted")
+
+
+def test_an_open_undo_blocks_resend(seeded: Seeded) -> None:
+    """Hole 4: g0 would take effect after its undo found nothing."""
+    claim = seeded.unknown("a", PROBED)
+    seeded.order(claim.seq, compensation_request("undo", 1, "undo", {}, ensure_absent=True))
+    assert isinstance(resend(seeded, claim), NotMarked)
+    assert seeded.state(claim.seq) == "indeterminate"
+
+
+def test_resends_are_bounded(seeded: Seeded) -> None:
+    """Hole 20: an endpoint that never answers is not resent for ever."""
+    claim = seeded.unknown("a", KEYED)
+    for _ in range(DEFAULTS.max_resends):
+        taken = resend(seeded, claim)
+        assert isinstance(taken, Claimed)
+        seeded.record(taken, Unknown("lost"))
+        seeded.advance(200)
+        claim = taken
+    assert resend(seeded, claim) == NotMarked("no_resends_left")
+
+
+# -- a lost COMMIT ---------------------------------------------------------------------------------
+
+
+def _losing(url: str, seeded: Seeded, *, happened: bool) -> tuple[ReconcileStore, Database]:
+    database = LostCommit(url)
+    database.happened = happened
+    return ReconcileStore(database, seeded.statements, DEFAULTS), database
+
+
+def test_after_a_lost_commit_the_row_is_read_again_by_owner_and_fence(
+    seeded: Seeded, database_url: str
+) -> None:
+    """Hole 10: by fence alone the loser of a resend would send as well."""
+    claim = seeded.unknown("a", KEYED)
+    winner, loser = seeded.owner, uuid.uuid4()
+    seeded.register(loser)
+    taken = seeded.unknowns.resend(Resend(claim, "digest"), winner)
+    assert isinstance(taken, Claimed)
+    naive = "SELECT state FROM {schema}.intent_state WHERE seq = :seq AND fence = :fence"
+    (by_fence,) = seeded.sql(naive, seq=claim.seq, fence=claim.fence + 1)
+    assert by_fence["state"] == "awaiting_ack", "by fence alone the loser is told to go on"
+    store, database = _losing(database_url, seeded, happened=False)
+    assert store.resend(Resend(claim, "digest"), loser) == NotMarked("commit_unknown")
+    database.dispose()
+
+
+def test_a_resend_whose_commit_happened_goes_on(seeded: Seeded, database_url: str) -> None:
+    """Hole 10, the other side: the right to send is there, and is used once."""
+    claim = seeded.unknown("a", KEYED)
+    store, database = _losing(database_url, seeded, happened=True)
+    taken = store.resend(Resend(claim, "digest"), seeded.owner)
+    assert isinstance(taken, Claimed)
+    assert taken.fence == seeded.row(claim.seq)["fence"]
+    database.dispose()
+
+
+# -- looking and parking ---------------------------------------------------------------------------
+
+
+def test_a_found_row_is_leased(seeded: Seeded) -> None:
+    """Two reconcilers do not ask the same thing at the same time."""
+    claim = seeded.unknown("a", PROBED)
+    (one,) = seeded.unknowns.find_unknown(10)
+    assert (one.claim.seq, one.claim.fence, one.quiet) == (claim.seq, claim.fence, True)
+    assert seeded.unknowns.find_unknown(10) == ()
+    seeded.advance(DEFAULTS.claim_lease_seconds + 1)
+    assert len(seeded.unknowns.find_unknown(10)) == 1
+
+
+def test_may_resend_says_what_the_edge_does(seeded: Seeded) -> None:
+    """The flags that the ladder reads come from the edge's own guards."""
+    names = {guard.name for guard in _resend_guards()} - {"own_fence", "same_request"}
+    statement, _ = seeded.statements.named("find_unknown")
+    from ackbox.outbox.guards import GUARDS
+    from ackbox.outbox.shell.statements import quote_name
+
+    schema = quote_name("ackbox")
+    for name in names:
+        assert GUARDS[name].sql.replace("{schema}", schema) in str(statement.text), name
+
+
+def _resend_guards() -> tuple[object, ...]:
+    from ackbox.outbox.transitions import EDGE
+
+    return EDGE["resend"].guards
+
+
+def test_a_row_is_not_looked_at_before_it_is_quiet(seeded: Seeded) -> None:
+    """Rounds back off, and never into a time in which only Found would count."""
+    claim = seeded.unknown("a", PROBED, quiet=False)
+    seeded.unknowns.look_again(LookAgain(claim, 1.0))
+    row = seeded.row(claim.seq)
+    assert row["probe_at"] == row["quiet_at"]
+
+
+def test_parking_is_a_fact_with_one_event_and_slower_looks(seeded: Seeded) -> None:
+    """Hole 20: a person's turn can be seen, and any rung may still settle the row."""
+    claim = seeded.unknown("a", WEAK)
+    for _ in range(2):
+        seeded.unknowns.park(Park(claim, "max_probes", 600.0))
+    assert seeded.events(claim.seq).count("parked") == 1
+    assert seeded.row(claim.seq)["parked_at"] is not None
+    assert seeded.unknowns.find_unknown(10) == ()
+    seeded.advance(700)
+    assert [one.parked for one in seeded.unknowns.find_unknown(10)] == [True]
+    assert seeded.unknowns.record_probe(found(claim)).edge == "acknowledge"
+    assert seeded.row(claim.seq)["parked_at"] is None
+
+
+def test_a_row_that_moved_on_is_neither_parked_nor_re_armed(seeded: Seeded) -> None:
+    """Both quote the fence that was looked at."""
+    claim = seeded.unknown("a", PROBED)
+    seeded.unknowns.record_probe(absent(claim))
+    seeded.unknowns.park(Park(claim, "max_probes", 600.0))
+    seeded.unknowns.look_again(LookAgain(claim, 600.0))
+    row = seeded.row(claim.seq)
+    assert (row["state"], row["parked_at"], row["probe_at"]) == ("queued", None, None)
+
+
+def test_two_sessions_lease_different_rows(seeded: Seeded, database_url: str) -> None:
+    """A second reconciler passes over rows that the first one is leasing right now."""
+    seeded.unknown("a", PROBED)
+    seeded.unknown("b", PROBED)
+    with seeded.database.engine.begin() as first:
+        locked = text(
+            "SELECT seq FROM ackbox.intent_state WHERE probe_at IS NOT NULL"
+            " ORDER BY seq LIMIT 1 FOR UPDATE"
+        )
+        seq = first.execute(locked).scalar_one()
+        other = [one.claim.seq for one in seeded.unknowns.find_unknown(10)]
+    assert len(other) == 1
+    assert seq not in other
+
+
+def test_a_late_refusal_does_not_settle_a_resent_row(seeded: Seeded) -> None:
+    """Hole 18: what the resend's 429 says is no word about the first send."""
+    claim = seeded.unknown("a", KEYED)
+    taken = resend(seeded, claim)
+    assert isinstance(taken, Claimed)
+    seeded.record(taken, NotApplied("busy", code="busy", transient=True))
+    assert seeded.state(claim.seq) == "indeterminate"
