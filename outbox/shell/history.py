@@ -52,6 +52,8 @@ class UnknownRow(_Shown):
     namespace: str
     intent_id: str
     generation: int
+    run_id: str | None
+    step: str | None
     tool: str
     state: State
     fence: int
@@ -84,8 +86,9 @@ def _unknown(row: RowMapping) -> UnknownRow:
     left = row["window_left_seconds"]
     return UnknownRow(
         seq=row["seq"], namespace=row["namespace"], intent_id=row["intent_id"],
-        generation=row["generation"], tool=row["tool"], state=State(row["state"]),
-        fence=row["fence"], sends=row["sends"], live=row["live"], parked=row["parked"],
+        generation=row["generation"], run_id=row["run_id"], step=row["step"],
+        tool=row["tool"], state=State(row["state"]), fence=row["fence"], sends=row["sends"],
+        live=row["live"], parked=row["parked"],
         divergence=row["divergence"], age_seconds=float(row["age_seconds"]),
         last_word=_last_word(row),
         window_left_seconds=None if row["key_kind"] in (None, "none") or left is None
