@@ -272,9 +272,14 @@ class Bus:
         """Put one intent and ring its lane."""
         return self.planner.put(tool, args, intent_id=intent_id or unique(lane), lane=lane)
 
-    def put_many(self, tool: str, lane: str, count: int, **args: Any) -> list[Intent]:
-        """Put many intents of one lane in one transaction."""
+    def put_many(
+        self, tool: str, lane: str, count: int, *, slow_seconds: float = 0.0, **args: Any
+    ) -> list[Intent]:
+        """Put many intents of one lane in one transaction; the tool may be slow for all of them."""
         names = [unique(lane) for _ in range(count)]
+        if slow_seconds:
+            fault = {"fault": "delay_before_effect", "seconds": slow_seconds}
+            self.provider.ask("/_faults", [{**fault, "wire_key": name} for name in names])
         drafts = [self.planner.draft(tool, args, intent_id=name, lane=lane) for name in names]
         return self.planner.put_many(drafts)
 
