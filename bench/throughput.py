@@ -22,9 +22,9 @@ from ..app.rq_process import COMMAND, child_environ
 from ..app.settings import Settings
 from ..outbox.errors import AckboxError
 from ..outbox.intent import Terms, content_of, draft_of
+from ..outbox.shell.connection import quoted
 from ..outbox.shell.migrate import upgrade
 from ..outbox.shell.planner_store import PlannerStore
-from ..outbox.shell.statements import quote_name
 from ..workers.shell.pool import PoolLimits, WorkerPool
 from .ceiling import ceiling_per_second
 from .noop import LANE
@@ -102,7 +102,7 @@ def _own_schema(settings: Settings, load: Load) -> Iterator[Settings]:
     finally:
         # Every process of the run has ended: nothing else holds the schema.
         database = own_database(own, "ackbox bench")
-        drop = text(f"DROP SCHEMA {quote_name(name)} CASCADE")
+        drop = text(f"DROP SCHEMA {quoted(name)} CASCADE")
         database.run(lambda connection: connection.execute(drop))
         database.dispose()
 
@@ -144,7 +144,7 @@ def _drive(parts: Parts, intents: int, load: Load) -> None:
 
 
 def _wait_bound(parts: Parts, run: str, intents: int, deadline_seconds: float) -> None:
-    schema = quote_name(parts.settings.schema_name)
+    schema = quoted(parts.settings.schema_name)
     count = text(
         f"SELECT count(*) FROM {schema}.intent_state s JOIN {schema}.intent n ON n.seq = s.seq"
         " WHERE n.run_id = :run AND s.bound_at IS NOT NULL"

@@ -50,10 +50,17 @@ def _entry(row: Row, move: Move, world: World, target: State) -> dict[str, Any]:
         "withdraw_at": row.deadline if target in WITHDRAWABLE_STATES else None,
         "ack_by": _ack_by(world, target),
         "probe_at": now if in_doubt else None,
-        "unknown_since": now if in_doubt else None,
+        "unknown_since": _unknown_since(row, world, target),
         "parked_at": None,
         "settled_at": now if target not in _OPEN else None,
     }
+
+
+def _unknown_since(row: Row, world: World, target: State) -> Any:
+    """A resend keeps the age of the unknown: `park_after` counts from the first one."""
+    if target is State.INDETERMINATE:
+        return row.unknown_since or world.now
+    return row.unknown_since if target is State.AWAITING_ACK else None
 
 
 _OPEN = WITHDRAWABLE_STATES | {State.AWAITING_ACK, State.INDETERMINATE}
@@ -77,6 +84,10 @@ def _entry_sql(target: State) -> dict[str, str]:
         State.AWAITING_ACK: _ACK_SQL,
     }
     ready = f"{NOW} + make_interval(secs => m.delay_seconds)"
+    unknown_since = {
+        State.INDETERMINATE: f"coalesce(s.unknown_since, {NOW})",
+        State.AWAITING_ACK: "s.unknown_since",
+    }
     return {
         "state": f"'{target.value}'",
         "ready_at": ready if target is State.QUEUED else "NULL",
@@ -84,7 +95,7 @@ def _entry_sql(target: State) -> dict[str, str]:
         "withdraw_at": "s.deadline" if target in WITHDRAWABLE_STATES else "NULL",
         "ack_by": ack_by.get(target, "NULL"),
         "probe_at": NOW if in_doubt else "NULL",
-        "unknown_since": NOW if in_doubt else "NULL",
+        "unknown_since": unknown_since.get(target, "NULL"),
         "parked_at": "NULL",
         "settled_at": NOW if target not in _OPEN else "NULL",
     }

@@ -186,10 +186,6 @@ read_set_holds = Guard(
     " (SELECT own.namespace FROM {schema}.intent own WHERE own.seq = s.seq)"
     " WHERE coalesce(d.version, 0) <> CAST(q.value AS bigint)))",
 )  # fmt: skip
-deadline_passed = Guard(
-    "deadline_passed", "before_deadline", lambda r, m, w: _passed(r.deadline, w.now),
-    f"coalesce(s.deadline <= {NOW}, false)",
-)  # fmt: skip
 has_sent = Guard("has_sent", "nothing_sent", lambda r, m, w: r.sends > 0, "s.sends > 0")
 beyond_own_claim = Guard(
     "beyond_own_claim", "no_mark",

@@ -161,9 +161,9 @@ class World:
     step: tuple[Row, ...] = ()
     """All generations of the step, this row included, in ascending generation."""
     undo_committed: bool = False
+    """A generation of the row's derived compensation is committed."""
     share: float = 1.0
     """A random share in [0, 1], drawn by the store, for the jitter of a back-off."""
-    """A generation of the row's derived compensation is committed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ _SETTINGS = {
     "max_connections": "200",
     "fsync": "on",
     "synchronous_commit": "on",
+    # The role is called like the default schema: "$user" would hide a missing schema prefix.
+    "search_path": "public",
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_checkpoints": "off",

@@ -15,9 +15,9 @@ import structlog
 from ..backoff import backoff_seconds
 from ..defaults import Limits
 from ..errors import AckboxError
+from .connection import quoted
 from .database import Database
 from .notify import channel_name
-from .statements import quote_name
 
 _log = structlog.get_logger(__name__)
 _AWAY = Limits(backoff_base_seconds=0.2, backoff_cap_seconds=5.0)
@@ -53,7 +53,7 @@ class Listener:
 
     def _listen(self) -> None:
         with self._database.listen_connection() as connection:
-            channel = quote_name(channel_name(self._database.schema))
+            channel = quoted(channel_name(self._database.schema))
             connection.execute(psycopg.sql.SQL("LISTEN {}").format(psycopg.sql.SQL(channel)))
             self._on_ring()
             while not self._stop.is_set():

@@ -20,13 +20,9 @@ from sqlalchemy import TextClause, text
 from ..defaults import Limits
 from ..guards import GUARDS
 from ..transitions import BIND, EDGE, Edge, set_sql, where_sql
+from .connection import quoted
 
 _PLACEHOLDER = re.compile(r"\{(where|set|guard):([a-z_.]+)\}")
-
-
-def quote_name(name: str) -> str:
-    """Return an SQL identifier in double quotes."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _edge(name: str) -> Edge:
@@ -40,7 +36,9 @@ def _render(source: str, schema: str) -> str:
             return GUARDS[name].sql
         return where_sql(_edge(name)) if kind == "where" else set_sql(_edge(name))
 
-    return _PLACEHOLDER.sub(replaced, source).replace("{schema}", quote_name(schema))
+    # Escaped, since text() reads a colon and a word as a bind parameter.
+    name = quoted(schema).replace(":", "\\:")
+    return _PLACEHOLDER.sub(replaced, source).replace("{schema}", name)
 
 
 class Statements:

@@ -1,6 +1,8 @@
 -- purpose: perform one edge of the table on a batch of moves, each with its observation and event
 -- edges: the one that `Statements.edge` was asked for; {where} and {set} come from transitions.py
 -- zero rows: a guard does not hold (any more); a normal answer, the caller says which row
+-- an attempt's outcome is kept whether it moves the row or not; an order exists only if it was
+-- carried out, and each one is a new observation
 WITH m AS (
     SELECT * FROM jsonb_to_recordset(CAST(:moves AS jsonb)) AS m(
         seq bigint, from_state text, fence bigint, owner uuid, contract_id integer,
@@ -12,9 +14,21 @@ WITH m AS (
 ), o AS (
     INSERT INTO {schema}.observation
         (seq, fence, kind, number, outcome, ref, document, actor, created_at)
-    SELECT m.seq, coalesce(m.fence, 0), m.kind, m.number, m.outcome, m.ref, m.document, m.actor,
-           {schema}.clock_now()
-      FROM m WHERE m.kind IS NOT NULL
+    SELECT m.seq, coalesce(m.fence, 0), m.kind,
+           CASE WHEN m.kind = 'order'
+                THEN (SELECT count(*) FROM {schema}.observation old
+                       WHERE old.seq = m.seq AND old.fence = coalesce(m.fence, 0)
+                         AND old.kind = 'order')
+                ELSE m.number END,
+           m.outcome, m.ref, m.document, m.actor, {schema}.clock_now()
+      FROM m
+     WHERE m.kind IS NOT NULL
+       AND (m.kind <> 'order' OR EXISTS (
+            SELECT 1 FROM {schema}.intent_state s
+              LEFT JOIN {schema}.contract c ON c.contract_id = m.contract_id
+             WHERE s.seq = m.seq
+               AND s.contract_id IS NOT DISTINCT FROM m.contract_id
+               AND {where}))
     ON CONFLICT (seq, fence, kind, number) DO UPDATE SET number = excluded.number
     RETURNING observation_id, seq
 ), moved AS (

@@ -13,7 +13,7 @@ from ackbox.outbox.shell.migrate import EDGES_SCRIPT, upgrade
 from ackbox.outbox.shell.statements import Statements
 from ackbox.outbox.transitions import EDGES
 
-ODD = 'Odd "Name" %s'
+ODD = 'Odd "Name" :me %s'
 FOLDER = files("ackbox.outbox") / "sql"
 # edge.sql is rendered for each edge; the edges' script is not one statement.
 NAMES = sorted(
