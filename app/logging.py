@@ -27,7 +27,15 @@ Entry = MutableMapping[str, Any]
 # Set up here first; RQ leaves loggers alone that already reach a handler.
 _RQ_LOGGERS = ("rq", "rq.worker", "rq.job", "rq.scheduler", "rq.cron")
 # At info these tell statements with parameters, and URLs of requests.
-_QUIET_LOGGERS = ("sqlalchemy", "sqlalchemy.engine", "httpx2", "httpcore2", "urllib3", "asyncio")
+_QUIET_LOGGERS = (
+    "sqlalchemy",
+    "sqlalchemy.engine",
+    "alembic",
+    "httpx2",
+    "httpcore2",
+    "urllib3",
+    "asyncio",
+)
 
 
 def configure_logging(

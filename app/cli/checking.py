@@ -1,0 +1,130 @@
+"""`ackbox migrate`, `doctor` and `config`: is everything in place, and where did it come from."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...outbox.errors import ConfigError
+from .command import command
+from .exits import ExitCode
+from .opening import settings_of
+from .options import SETTINGS, json_option, settings_options
+from .output import print_json, print_table
+
+if TYPE_CHECKING:
+    from ..doctor import Finding
+    from ..settings import Settings
+
+_SCHEMA = ("database_url", "database_direct_url", "data_dir", "schema", "outbox")
+_INDENT = " " * 8
+
+
+@command("migrate", example="ackbox migrate --plan\nackbox migrate")
+@click.option("--check", is_flag=True, help="Change nothing; exit 1 unless it is up to date.")
+@click.option("--plan", is_flag=True, help="Change nothing; list what would be done.")
+@json_option
+@settings_options(*_SCHEMA)
+@click.pass_context
+def migrate(ctx: click.Context, /, check: bool, plan: bool, as_json: bool, **_: Any) -> None:
+    """Create the schema, or bring it to this version, in one transaction.
+
+    Any number may run at once. An embedded database is migrated by `ackbox up` itself.
+    """
+    settings = settings_of(ctx.params)
+    url = _direct_url(settings)
+    if check or plan:
+        pending = _pending(url, settings)
+        _print_pending(settings, pending, as_json)
+        ctx.exit(ExitCode.CHECK_FAILED if check and pending else ExitCode.DONE)
+    from ...outbox.shell.migrate import upgrade
+
+    now = upgrade(url, schema=settings.schema_name, outbox=settings.outbox)
+    if as_json:
+        print_json({"schema": settings.schema_name, "revision": now, "pending": []})
+    else:
+        click.echo(f"schema {settings.schema_name} of outbox {settings.outbox} is at {now}")
+
+
+def _direct_url(settings: Settings) -> str:
+    if settings.direct_url is None:
+        raise ConfigError(
+            "no database is configured and no running ackbox up was found",
+            next_step="set ACKBOX_DATABASE_URL; or ackbox up, which migrates its own database",
+        )
+    return settings.direct_url.reveal()
+
+
+def _pending(url: str, settings: Settings) -> list[str]:
+    from ...outbox.shell.migrate import plan
+
+    return plan(url, settings.schema_name)
+
+
+def _print_pending(settings: Settings, pending: list[str], as_json: bool) -> None:
+    if as_json:
+        print_json({"schema": settings.schema_name, "pending": pending})
+    elif not pending:
+        click.echo(f"schema {settings.schema_name} is up to date")
+    else:
+        click.echo(f"schema {settings.schema_name}: to do, in order")
+        for line in pending:
+            click.echo(f"  {line}")
+        click.echo("do it: ackbox migrate")
+
+
+@command("doctor", example="ackbox doctor\nackbox doctor --json")
+@json_option
+@settings_options(*SETTINGS)
+@click.pass_context
+def doctor(ctx: click.Context, /, as_json: bool, **_: Any) -> None:
+    """Check the protections of this set-up, from its live configuration and services.
+
+    Exit code 1 where a line says FAIL; each line says what to type.
+    """
+    from ..doctor import FAIL, diagnose
+
+    found: list[Finding] = []
+    for finding in diagnose(settings_of(ctx.params)):
+        found.append(finding)
+        if not as_json:
+            _print_finding(finding)
+    failed = any(finding.level == FAIL for finding in found)
+    if as_json:
+        print_json({"ok": not failed, "findings": [finding.as_dict() for finding in found]})
+    ctx.exit(ExitCode.CHECK_FAILED if failed else ExitCode.DONE)
+
+
+def _print_finding(finding: Finding) -> None:
+    from .output import style_of
+
+    level = finding.level.ljust(4)
+    click.echo(f"  {click.style(level, **style_of(finding.level))}  {finding.text}")
+    if finding.next_step:
+        click.echo(f"{_INDENT}{finding.next_step}")
+
+
+@command("config", example="ackbox config\nackbox config --json")
+@json_option
+@settings_options(*SETTINGS)
+@click.pass_context
+def config(ctx: click.Context, /, as_json: bool, **_: Any) -> None:
+    """Show the settings in force and where each came from; passwords are left out.
+
+    A flag goes before the environment, that before ackbox.toml, that before the default.
+    """
+    from ..settings import unknown_variables
+
+    settings = settings_of(ctx.params, attach=False)
+    rows = list(settings.in_force())
+    unknown = unknown_variables()
+    if as_json:
+        shown = {name: {"value": value, "source": source} for name, value, source in rows}
+        print_json({"settings": shown, "unknown_variables": [name for name, _ in unknown]})
+        return
+    print_table(("SETTING", "VALUE", "FROM"), [(n, v or "–", s) for n, v, s in rows], give=(1, 2))
+    for name, nearest in unknown:
+        hint = f"; did you mean {nearest}" if nearest else ""
+        click.echo(f"{name} is no setting and has no effect{hint}", file=sys.stderr)

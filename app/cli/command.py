@@ -1,0 +1,63 @@
+"""What every command has in common: help that opens with an example, settings apart, told errors.
+
+May import click and the modules beside it that import nothing heavy.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from .faults import errors_told
+
+
+class SettingOption(click.Option):
+    """A flag that sets one setting, the same one as ACKBOX_<NAME> and the file's key."""
+
+
+class AckboxCommand(click.Command):
+    """A command. `example` is what its help shows first."""
+
+    def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.example = example
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command and tell what it raises."""
+        with errors_told(as_json=bool(ctx.params.get("as_json"))):
+            return super().invoke(ctx)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the example, then what click writes."""
+        lines = "".join(f"  $ {line}\n" for line in self.example.splitlines())
+        formatter.write(f"\n{lines}\n")
+        super().format_help(ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's own options, and under a heading of their own the settings."""
+        own: list[tuple[str, str]] = []
+        settings: list[tuple[str, str]] = []
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and not isinstance(param, click.Argument):
+                (settings if isinstance(param, SettingOption) else own).append(record)
+        for title, records in (("Options", own), (SETTINGS_TITLE, settings)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+SETTINGS_TITLE = "Settings (also ACKBOX_NAME in the environment, name in ackbox.toml)"
+
+
+def command(name: str, *, example: str) -> Callable[[Callable[..., Any]], AckboxCommand]:
+    """Return a decorator that makes a function a command; its docstring is the help."""
+
+    def decorate(function: Callable[..., Any]) -> AckboxCommand:
+        described = inspect.cleandoc(function.__doc__ or "")
+        return click.command(name, cls=AckboxCommand, example=example, help=described)(function)
+
+    return decorate

@@ -1,0 +1,100 @@
+"""Turns errors into three lines on stderr and an exit code: what, may an effect exist, what next.
+
+Decides what counts as a user's mistake, a refusal or a broken environment. Anything else is a bug
+and goes on up. With `--json` the same parts stand on stdout, so that there is always one document.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any
+
+import click
+
+from ...outbox.errors import AckboxError, ConfigError, InvalidIntent, Refused, StoreUnavailable
+from .exits import ExitCode
+
+
+class Told(click.ClickException):
+    """An error as the command line shows it."""
+
+    def __init__(self, error: AckboxError, *, as_json: bool = False) -> None:
+        super().__init__(error.what)
+        self.error = error
+        self.as_json = as_json
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        """The code that the process ends with."""
+        return int(_exit_code(self.error))
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the three parts on stderr, and as JSON on stdout where that was asked for."""
+        if self.as_json:
+            click.echo(json.dumps({"error": self.error.as_dict()}, indent=2))
+        kind = "refused" if isinstance(self.error, Refused) else "error"
+        click.echo(f"{kind}: {self.error.code} — {_sentence(self.error.what)}", file=file, err=True)
+        click.echo(_sentence(self.error.effect_may_exist), file=file, err=True)
+        click.echo(f"Try: {self.error.next_step}", file=file, err=True)
+
+
+@contextmanager
+def errors_told(*, as_json: bool) -> Iterator[None]:
+    """Show what is raised inside as the command line shows errors; bugs pass."""
+    try:
+        yield
+    except Exception as error:
+        told = _translated(error)
+        if told is not None:
+            raise Told(told, as_json=as_json) from error
+        raise
+
+
+@contextmanager
+def next_steps(by_code: Mapping[str, str]) -> Iterator[None]:
+    """Name commands instead of the planner's own calls in what is refused inside."""
+    try:
+        yield
+    except Refused as error:
+        error.next_step = by_code.get(error.code, error.next_step)
+        raise
+
+
+def _translated(error: Exception) -> AckboxError | None:
+    if isinstance(error, AckboxError):
+        return error
+    if isinstance(error, OSError) and error.errno not in (None, errno.EPIPE):
+        return ConfigError(
+            f"the system said: {error.strerror}"
+            + (f" ({error.filename})" if error.filename else ""),
+            next_step="ackbox doctor",
+        )
+    return _of_database(error)
+
+
+def _of_database(error: Exception) -> AckboxError | None:
+    # Not imported here: where it was never imported, nothing of it can have been raised.
+    exceptions = sys.modules.get("sqlalchemy.exc")
+    if exceptions is None or not isinstance(error, exceptions.DBAPIError):
+        return None
+    diagnosis = getattr(error.orig, "diag", None)
+    said = getattr(diagnosis, "message_primary", None) or type(error.orig).__name__
+    if getattr(error.orig, "sqlstate", None) in ("42P01", "3F000"):
+        return ConfigError(f"the database said: {said}", next_step="ackbox migrate")
+    return StoreUnavailable(f"the database said: {said}", next_step="ackbox doctor")
+
+
+def _exit_code(error: AckboxError) -> ExitCode:
+    if isinstance(error, InvalidIntent):
+        return ExitCode.USAGE
+    if isinstance(error, Refused):
+        return ExitCode.REFUSED
+    return ExitCode.ENVIRONMENT
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,248 @@
+"""The commands that run on: `up`, `worker` and each background role alone.
+
+Decides that a named database is never migrated silently, and that what cannot work is refused
+before anything starts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...outbox.errors import ConfigError
+from .command import AckboxCommand, command
+from .opening import require_schema
+from .options import SETTINGS, given_settings, settings_options
+
+if TYPE_CHECKING:
+    from ..embedded import EmbeddedServices
+    from ..settings import Settings
+    from ..supervisor import StopSignals
+
+_ROLES = ("relay", "reaper", "reconciler", "consumer", "worker")
+_NOT_OF_PLANS = tuple(name for name in SETTINGS if name != "plan")
+
+
+@command("up", example="ackbox up --tools my_tools\nackbox up --roles relay,reaper,reconciler")
+@click.option(
+    "--roles", metavar="NAMES", default=",".join(_ROLES), show_default=True,
+    help="Which roles to run here, with commas.",
+)  # fmt: skip
+@click.option("--processes", type=click.IntRange(1, 256), help="Worker processes.")
+@settings_options(*SETTINGS)
+@click.pass_context
+def up(ctx: click.Context, /, roles: str, processes: int | None, **_: Any) -> None:
+    """Run everything in the foreground; Ctrl-C ends it in good order.
+
+    Without a database URL, PostgreSQL and Valkey are started in the data directory and migrated.
+    A named database has to be migrated by `ackbox migrate`. Exit code 1 where a part has died.
+    """
+    chosen = _chosen_roles(roles)
+    with _stop_signals() as signals:
+        settings = _settings(ctx.params, processes)
+        with _services(settings) as (ready, services):
+            if "worker" in chosen and not _has_tools(ready):
+                chosen = _without_worker(chosen, asked=roles != ",".join(_ROLES))
+            code = _supervise(ready, chosen, signals, services)
+    ctx.exit(code)
+
+
+@command("worker", example="ackbox worker --tools my_tools --processes 4 --lanes default,mails")
+@click.option("--processes", type=click.IntRange(1, 256), help="Worker processes.")
+@settings_options(*_NOT_OF_PLANS)
+@click.pass_context
+def worker(ctx: click.Context, /, processes: int | None, **_: Any) -> None:
+    """Run a pool of worker processes, which claim, send and settle.
+
+    A process that dies is replaced; exit code 1 where they cannot be kept alive. SIGTERM: nothing
+    more is claimed, what is on the wire is waited for.
+    """
+    with _stop_signals() as signals:
+        settings = _running(_settings(ctx.params, processes))
+        if not _has_tools(settings):
+            raise _no_tools()
+        code = _supervise(settings, ["worker"], signals)
+    ctx.exit(code)
+
+
+def _role(name: str, does: str) -> AckboxCommand:
+    """Return the command that runs one background role."""
+
+    @settings_options(*SETTINGS)
+    @click.pass_context
+    def run(ctx: click.Context, /, **_: Any) -> None:
+        with _stop_signals() as signals:
+            settings = _running(_settings(ctx.params, None))
+            code = _supervise(settings, [name], signals)
+        ctx.exit(code)
+
+    run.__doc__ = f"{does}\n\nAny number may run anywhere. Exit code 1 where it has died."
+    made: AckboxCommand = command(name, example=_EXAMPLES[name])(run)
+    return made
+
+
+_EXAMPLES = {
+    "relay": "ackbox relay",
+    "reaper": "ackbox reaper",
+    "reconciler": "ackbox reconciler --tools my_tools",
+    "consumer": "ackbox consumer --plan my_app.plan:plan",
+}
+relay = _role("relay", "Ring workers for rows that are ready: after notifications, and by a poll.")
+reaper = _role("reaper", "Fire what expires: leases of dead workers, deadlines, approvals.")
+reconciler = _role("reconciler", "Settle unknowns by probe and resend, and move held intents.")
+consumer = _role("consumer", "Bind results to the plan and run its callbacks.")
+
+
+def _chosen_roles(text: str) -> list[str]:
+    chosen = [role.strip() for role in text.split(",") if role.strip()]
+    unknown = [role for role in chosen if role not in _ROLES]
+    if unknown or not chosen:
+        raise click.UsageError(f"--roles takes names of: {', '.join(_ROLES)}")
+    return chosen
+
+
+def _settings(params: Mapping[str, Any], processes: int | None) -> Settings:
+    """Read the settings of a command that runs on, and log as they say."""
+    from ..logging import configure_logging, log_uncaught_exceptions
+    from ..settings import load_settings
+
+    flags = given_settings(params)
+    if processes is not None:
+        flags["worker_processes"] = processes
+    settings = load_settings(flags, params.get("config_file"))
+    configure_logging(settings.log_level, settings.log_format)
+    log_uncaught_exceptions()
+    # A console script has its own folder on the path, not the one that it is called in.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    return settings
+
+
+def _running(settings: Settings) -> Settings:
+    """Return the settings on servers that run, checked; a role alone starts none."""
+    from ..environment import running_services
+
+    ready = running_services(settings)
+    _require_fit(ready)
+    return ready
+
+
+@contextmanager
+def _services(settings: Settings) -> Iterator[tuple[Settings, EmbeddedServices | None]]:
+    """Start what no setting names, migrated; check what is named."""
+    from ...outbox.shell.migrate import upgrade
+    from ..environment import started_services
+
+    with started_services(settings) as (ready, services):
+        if services is not None and ready.direct_url is not None:
+            _say(services.describe())
+            if services.notice:
+                _say(services.notice)
+            upgrade(ready.direct_url.reveal(), schema=ready.schema_name, outbox=ready.outbox)
+        _require_fit(ready)
+        yield ready, services
+
+
+def _require_fit(settings: Settings) -> None:
+    from ..parts import checked_limits, own_database
+
+    limits = checked_limits(settings)
+    database = own_database(settings, "ackbox start")
+    try:
+        require_schema(settings, limits, database)
+    finally:
+        database.dispose()
+
+
+def _supervise(
+    settings: Settings,
+    roles: list[str],
+    signals: StopSignals,
+    services: EmbeddedServices | None = None,
+) -> int:
+    from ..supervisor import Supervisor
+
+    if "worker" in roles and settings.redis_url is None:
+        raise ConfigError(
+            "workers need Redis and none is configured",
+            next_step="set ACKBOX_REDIS_URL, or leave the workers out: ackbox up --roles ...",
+        )
+    _say(_announcement(settings, roles))
+    supervisor = Supervisor(settings, roles, signals=signals, say=_say, services=services)
+    code = supervisor.run()
+    _say(_leaving(settings))
+    return code
+
+
+def _announcement(settings: Settings, roles: list[str]) -> str:
+    parts = [role for role in _ROLES if role in roles and role != "worker"]
+    if "worker" in roles:
+        parts.append(f"worker × {settings.worker_processes}")
+    where = f"outbox {settings.outbox}, schema {settings.schema_name}, {settings.database_url}"
+    return f"ackbox runs {', '.join(parts)} · {where}"
+
+
+def _leaving(settings: Settings) -> str:
+    """Say what state things are in; without the database, that they are as they were."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from ...outbox.errors import AckboxError
+    from ...outbox.shell.statements import Statements
+    from ..parts import checked_limits, own_database
+
+    statement, limits = Statements(settings.schema_name, checked_limits(settings)).named(
+        "open_counts"
+    )
+    database = own_database(settings, "ackbox stop")
+    try:
+        row = database.run(
+            lambda c: c.execute(statement, {**limits, "row_limit": 10_000}).mappings().one(),
+            attempts=1,
+        )
+    except (AckboxError, SQLAlchemyError):
+        return "stopped. Everything stays as it is stored; nothing is lost"
+    finally:
+        database.dispose()
+    return (
+        f"stopped. {row['queued']} queued, {row['held']} held, {row['open_attempts']} with an open "
+        f"attempt, {row['unknown']} unknown, {row['parked']} waiting for a person; "
+        "nothing is lost, any ackbox up goes on with it"
+    )
+
+
+def _has_tools(settings: Settings) -> bool:
+    from ..parts import checked_limits, load_registry
+
+    return bool(load_registry(settings, checked_limits(settings)).contracts())
+
+
+def _without_worker(roles: list[str], *, asked: bool) -> list[str]:
+    rest = [role for role in roles if role != "worker"]
+    if asked:
+        raise _no_tools()
+    _say("no tools are named, so that no worker is started; with tools: ackbox up --tools MODULE")
+    return rest
+
+
+def _no_tools() -> ConfigError:
+    return ConfigError(
+        "a worker needs tools and none are named",
+        next_step="ackbox worker --tools MODULE (or set ACKBOX_TOOLS)",
+    )
+
+
+@contextmanager
+def _stop_signals() -> Iterator[StopSignals]:
+    from ..supervisor import StopSignals
+
+    with StopSignals().taken() as signals:
+        yield signals
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

@@ -1,0 +1,12 @@
+"""Says which protections of a set-up are on, from the live configuration and services.
+
+Each check reads one part and returns findings; none changes anything but a test key in Redis that
+expires by itself. Nothing is reported that no line tells how to put right.
+"""
+
+from __future__ import annotations
+
+from .finding import FAIL, OK, WARN, Finding
+from .rounds import diagnose
+
+__all__ = ["FAIL", "OK", "WARN", "Finding", "diagnose"]

@@ -1,0 +1,181 @@
+"""What the database server promises: durability, time limits, sessions, the schema."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, RowMapping
+from sqlalchemy.exc import SQLAlchemyError
+
+from ...outbox.defaults import Limits
+from ...outbox.errors import AckboxError, StoreUnavailable
+from ...outbox.shell.connection import pooler_role_sql, quoted
+from ...outbox.shell.database import Database
+from ...outbox.shell.migrate import check, head
+from ...outbox.shell.statements import Statements
+from ..settings import Settings
+from .finding import FAIL, OK, WARN, Finding
+
+OLDEST_VERSION = 140_000
+
+
+def check_server(
+    database: Database, statements: Statements, settings: Settings, limits: Limits
+) -> Iterator[Finding]:
+    """Yield what the server says of itself; `postgres_reachable` alone where it does not answer."""
+    try:
+        started = time.monotonic()
+        facts = database.run(lambda c: _facts(c, statements), attempts=1)
+        seconds = time.monotonic() - started
+    except (StoreUnavailable, SQLAlchemyError) as error:
+        yield _unreachable(error, settings)
+        return
+    yield _version(facts)
+    yield _clock(facts, seconds, limits)
+    yield from _writable(facts)
+    yield from _durable(facts)
+    yield from _standbys(facts)
+    yield from _time_limits(facts)
+    yield from _sessions(database, statements, settings)
+
+
+def check_schema(database: Database, settings: Settings) -> Finding:
+    """Return whether the schema is the one that this version works with."""
+    name = settings.schema_name
+    try:
+        database.run(lambda c: check(c, name), attempts=1)
+    except AckboxError as error:
+        return Finding(FAIL, "schema", error.what, error.next_step)
+    except SQLAlchemyError as error:
+        step = "give the role USAGE on the schema and rights on its tables"
+        return Finding(FAIL, "schema", f"schema {name!r} cannot be read ({_said(error)})", step)
+    return Finding(OK, "schema", f"schema {name} at {head()}")
+
+
+def _facts(connection: Connection, statements: Statements) -> RowMapping:
+    statement, _ = statements.named("server_facts")
+    return connection.execute(statement).mappings().one()
+
+
+def _unreachable(error: Exception, settings: Settings) -> Finding:
+    what = error.what if isinstance(error, StoreUnavailable) else _said(error)
+    step = "start that server"
+    source = settings.source_of("database_url")
+    if source != "default":
+        step += f", or correct database_url ({source})"
+    if "startup parameter" in what:
+        step = "the pooler in between refuses start-up options: name a direct database_url"
+    return Finding(FAIL, "postgres_reachable", f"{what}; {settings.database_url}", step)
+
+
+def _version(facts: RowMapping) -> Finding:
+    shown = f"PostgreSQL {str(facts['version']).split()[0]}"
+    if facts["version_number"] < OLDEST_VERSION:
+        return Finding(
+            FAIL, "postgres_version", f"{shown} is too old", "use PostgreSQL 14 or newer"
+        )
+    return Finding(OK, "postgres_version", f"{shown}, role {facts['role']}")
+
+
+def _clock(facts: RowMapping, seconds: float, limits: Limits) -> Finding:
+    off = abs((datetime.now(UTC) - facts["now"]).total_seconds()) - seconds
+    off = max(off, 0.0)
+    if off > limits.clock_allowance_seconds:
+        text = f"the database's clock is {off:.0f} s from this host's: times in logs do not agree"
+        return Finding(WARN, "clock", text, "run a time service (chrony) on both hosts")
+    return Finding(OK, "clock", f"clock {off * 1000:.0f} ms from here")
+
+
+def _writable(facts: RowMapping) -> Iterator[Finding]:
+    if facts["in_recovery"]:
+        text = "the server is a standby: nothing can be written"
+        yield Finding(FAIL, "writable", text, "point database_url at the primary")
+    elif facts["read_only"] == "on":
+        text = f"transactions of role {facts['role']} are read-only"
+        step = f"ALTER ROLE {_role(facts)} SET default_transaction_read_only = off"
+        yield Finding(FAIL, "writable", text, step)
+
+
+def _durable(facts: RowMapping) -> Iterator[Finding]:
+    if facts["synchronous_commit"] == "off":
+        text = (
+            f"synchronous_commit=off for role {facts['role']}: "
+            "an acknowledged intent can vanish in a crash"
+        )
+        step = f"ALTER ROLE {_role(facts)} SET synchronous_commit = on"
+        yield Finding(FAIL, "synchronous_commit", text, step)
+    losses = {"fsync": "a crash can lose or damage everything",
+              "full_page_writes": "a crash can damage pages"}  # fmt: skip
+    off = {name: loss for name, loss in losses.items() if facts[name] == "off"}
+    for name, loss in off.items():
+        step = f"ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf()"
+        yield Finding(FAIL, name, f"{name}=off: {loss}", step)
+    if not off and facts["synchronous_commit"] != "off":
+        text = f"commits are durable (synchronous_commit={facts['synchronous_commit']}, fsync on)"
+        yield Finding(OK, "durable", text)
+
+
+def _standbys(facts: RowMapping) -> Iterator[Finding]:
+    if facts["standbys"] == 0:
+        return
+    names, waits = facts["synchronous_standby_names"], facts["synchronous_commit"]
+    if names and waits != "local":
+        yield Finding(OK, "standbys", f"{facts['standbys']} standbys, synchronous: {names}")
+        return
+    text = f"{facts['standbys']} standbys, none waited for: a fail-over can lose acknowledged work"
+    step = "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'; SELECT pg_reload_conf()"
+    if names:
+        step = f"ALTER ROLE {_role(facts)} SET synchronous_commit = on"
+    yield Finding(WARN, "standbys", text, step)
+
+
+def _time_limits(facts: RowMapping) -> Iterator[Finding]:
+    if facts["statement_timeout"] == "0" or facts["idle_in_transaction"] == "0":
+        text = "the time limits of our sessions do not reach the server (a pooler in between?)"
+        step = " ".join(pooler_role_sql(str(facts["role"])).split("\n"))
+        yield Finding(FAIL, "session_limits", text, step)
+    idle = {"idle_session_timeout": "idle_session", "transaction_timeout": "transaction_limit"}
+    for name, column in idle.items():
+        if facts[column] != "0":
+            text = f"{name}={facts[column]} ends sessions that ackbox keeps open on purpose"
+            step = f"ALTER ROLE {_role(facts)} SET {name} = 0"
+            yield Finding(WARN, name, text, step)
+
+
+def _sessions(database: Database, statements: Statements, settings: Settings) -> Iterator[Finding]:
+    if _is_pooled(database, statements):
+        text = "a transaction-mode pooler stands in between: sessions are not ours alone"
+        yield Finding(FAIL, "pooler", text, "point database_url at PostgreSQL or a session pool")
+    try:
+        database.listen_connection().close()
+    except StoreUnavailable as error:
+        step = f"correct database_direct_url ({settings.source_of('database_direct_url')})"
+        yield Finding(FAIL, "direct_url", f"no session for LISTEN: {error.what}", step)
+
+
+def _is_pooled(database: Database, statements: Statements) -> bool:
+    """Look whether a connection keeps its backend while another one is at work."""
+
+    def backend(connection: Connection) -> int:
+        with connection.begin():
+            return int(_facts(connection, statements)["backend"])
+
+    with database.engine.connect() as first, database.engine.connect() as second:
+        before = backend(first)
+        with second.begin():
+            other = int(_facts(second, statements)["backend"])
+            # Asked in this order: a pool of one backend would make the next line wait for ever.
+            return other == before or backend(first) != before
+
+
+def _role(facts: RowMapping) -> str:
+    name = str(facts["role"])
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else quoted(name)
+
+
+def _said(error: Exception) -> str:
+    diagnosis = getattr(getattr(error, "orig", None), "diag", None)
+    return getattr(diagnosis, "message_primary", None) or type(error).__name__

@@ -1,0 +1,64 @@
+"""The order of a diagnosis: what has to work for the next check to make sense comes first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from ...outbox.errors import AckboxError, ConfigError
+from ...outbox.shell.database import Database
+from ...outbox.shell.statements import Statements
+from ...tool_adapters.registry import Registry
+from ...workers.shell.fault_points import PLAN_VARIABLE
+from ..parts import checked_limits, load_registry, own_database
+from ..settings import Settings, unknown_variables
+from .finding import FAIL, WARN, Finding
+from .outbox import check_outbox
+from .postgres import check_schema, check_server
+from .tokens import check_redis
+
+_DATABASE_POOL = 2
+
+
+def diagnose(settings: Settings) -> Iterator[Finding]:
+    """Yield the findings for these settings, in which a running `ackbox up` is filled in."""
+    yield from _environment()
+    try:
+        limits = checked_limits(settings)
+        database = own_database(settings, "ackbox doctor", _DATABASE_POOL)
+    except ConfigError as error:
+        yield Finding(FAIL, "settings", error.what, error.next_step)
+        return
+    statements = Statements(settings.schema_name, limits)
+    try:
+        yield from _services(settings, database, statements)
+    finally:
+        database.dispose()
+
+
+def _services(settings: Settings, database: Database, statements: Statements) -> Iterator[Finding]:
+    limits = checked_limits(settings)
+    server = list(check_server(database, statements, settings, limits))
+    yield from server
+    fits = False
+    if all(one.check != "postgres_reachable" for one in server):
+        schema = check_schema(database, settings)
+        fits = schema.level != FAIL
+        yield schema
+    yield from check_redis(settings)
+    registry = Registry()
+    try:
+        registry = load_registry(settings, limits)
+    except AckboxError as error:
+        yield Finding(FAIL, "tools_load", error.what, error.next_step)
+    if fits:
+        yield from check_outbox(database, statements, registry, limits)
+
+
+def _environment() -> Iterator[Finding]:
+    if os.environ.get(PLAN_VARIABLE):
+        text = f"{PLAN_VARIABLE} is set: workers started from here kill themselves on purpose"
+        yield Finding(FAIL, "fault_plan", text, f"unset {PLAN_VARIABLE}")
+    for name, nearest in unknown_variables():
+        step = f"write {nearest} instead" if nearest else f"unset {name}, or see: ackbox config"
+        yield Finding(WARN, "unknown_variable", f"{name} is no setting and has no effect", step)
