@@ -2,6 +2,7 @@
 
 Inert unless `ACKBOX_FAULT_PLAN` names a plan file: a JSON list of {"point", "intent_id", "action"}.
 Each entry fires once over all processes: the one that creates its marker file beside the plan.
+The file may be replaced while processes run; each reads it anew when it has changed.
 Shell. Never set in production; `ackbox doctor` says so where it is.
 """
 
@@ -23,11 +24,11 @@ class FaultPoints:
     """The faults that this process may meet."""
 
     def __init__(self, plan_path: str | None) -> None:
-        self._folder = Path(plan_path).parent if plan_path else None
+        self._path = Path(plan_path) if plan_path else None
         self._plan: dict[tuple[str, str], str] = {}
-        if plan_path:
-            for entry in json.loads(Path(plan_path).read_text(encoding="utf-8")):
-                self._plan[entry["point"], entry["intent_id"]] = entry["action"]
+        self._version: tuple[int, int] | None = None
+        if self._path is not None:
+            self._read_anew(self._path)
 
     @classmethod
     def from_environment(cls) -> FaultPoints:
@@ -36,16 +37,27 @@ class FaultPoints:
 
     def reach(self, point: str, intent_id: str) -> None:
         """Meet the fault planned for this point and intent, if it has not fired yet."""
-        if not self._plan:
+        if self._path is None:
             return
+        self._read_anew(self._path)
         action = self._plan.get((point, intent_id))
         if action is not None and self._is_first(point, intent_id):
             os.kill(os.getpid(), _SIGNALS[action])
 
+    def _read_anew(self, path: Path) -> None:
+        status = path.stat()
+        version = (status.st_ino, status.st_mtime_ns)
+        if version == self._version:
+            return
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        # Replaced as a whole: another thread may be looking something up.
+        self._plan = {(one["point"], one["intent_id"]): one["action"] for one in entries}
+        self._version = version
+
     def _is_first(self, point: str, intent_id: str) -> bool:
-        assert self._folder is not None
+        assert self._path is not None
         try:
-            (self._folder / f"fired-{point}-{intent_id}").touch(exist_ok=False)
+            (self._path.parent / f"fired-{point}-{intent_id}").touch(exist_ok=False)
         except FileExistsError:
             return False
         return True
