@@ -80,7 +80,6 @@ class Draft:
     args: Mapping[str, Any] = field(repr=False)
     fingerprint: str
     content: str
-    size_bytes: int
     run_id: str | None = None
     step: str | None = None
     read_set: Mapping[str, int] | None = None
@@ -101,7 +100,6 @@ class Content:
     args: Mapping[str, Any] = field(repr=False)
     fingerprint: str
     content: str
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +143,8 @@ def content_of(
     limit = int(limits.args_limit_bytes)
     given = fingerprint(tool, args, limit)
     stored = {**(left_out or {}), **args}
-    size_bytes = len(canonical(stored, limit))
     whole = given if len(stored) == len(args) else fingerprint(tool, stored, limit)
-    return Content(tool, version, lane, stored, given, whole, size_bytes)
+    return Content(tool, version, lane, stored, given, whole)
 
 
 def draft_of(
@@ -177,7 +174,7 @@ def draft_of(
         namespace=namespace, intent_id=intent_id, run_id=run_id, step=step,
         tool=content.tool, tool_version=content.tool_version, lane=content.lane,
         args=content.args, fingerprint=content.fingerprint, content=content.content,
-        size_bytes=content.size_bytes, read_set=terms.read_set, not_before=terms.not_before,
+        read_set=terms.read_set, not_before=terms.not_before,
         deadline=terms.deadline, traceparent=terms.traceparent, tracestate=terms.tracestate,
         held_for=terms.held_for,
     )  # fmt: skip

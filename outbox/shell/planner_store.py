@@ -31,8 +31,8 @@ from .moves import Note, Write, note, order, perform
 from .rows import Locked, RowReader
 from .statements import Statements
 
-PUT_LIMIT_BYTES = 64 * 2**20
-"""Most argument bytes of one statement: Postgres holds no JSON array beyond 256 MB."""
+PUT_LIMIT_CHARACTERS = 32 * 2**20
+"""Most characters of one statement: Postgres holds no JSON array beyond 256 MB."""
 
 _DRAFTED = (
     "namespace", "intent_id", "run_id", "step", "tool", "tool_version", "lane", "args",
@@ -62,11 +62,8 @@ class PlannerStore:
         """
         first = _first_of_each(drafts)
         created: dict[tuple[str, str], int] = {}
-        for chunk in _chunks(list(first.values())):
-            values = {
-                "drafts": json.dumps([draft_record(one) for one in chunk], ensure_ascii=False)
-            }
-            for row in self._execute(connection, "put", values):
+        for chunk in _chunks([_encoded(draft) for draft in first.values()]):
+            for row in self._execute(connection, "put", {"drafts": f"[{','.join(chunk)}]"}):
                 created[row["namespace"], row["intent_id"]] = row["seq"]
         stored = self._stored(connection, [name for name in first if name not in created])
         answers: list[Intent | Refusal] = []
@@ -233,16 +230,16 @@ def _first_of_each(drafts: Iterable[Draft]) -> dict[tuple[str, str], Draft]:
     return first
 
 
-def _chunks(drafts: list[Draft]) -> Iterable[list[Draft]]:
+def _chunks(records: list[str]) -> Iterable[list[str]]:
     """Split only what is too much for one statement."""
-    chunk: list[Draft] = []
+    chunk: list[str] = []
     taken = 0
-    for draft in drafts:
-        if chunk and taken + draft.size_bytes > PUT_LIMIT_BYTES:
+    for record in records:
+        if chunk and taken + len(record) > PUT_LIMIT_CHARACTERS:
             yield chunk
             chunk, taken = [], 0
-        chunk.append(draft)
-        taken += draft.size_bytes
+        chunk.append(record)
+        taken += len(record)
     if chunk:
         yield chunk
 
@@ -254,6 +251,10 @@ def draft_record(draft: Draft) -> dict[str, Any]:
         moment = getattr(draft, name)
         record[name] = moment.isoformat() if moment else None
     return record
+
+
+def _encoded(draft: Draft) -> str:
+    return json.dumps(draft_record(draft), ensure_ascii=False)
 
 
 def _answer(

@@ -15,6 +15,7 @@ from ackbox.outbox.identity import mint_intent_id
 from ackbox.outbox.intent import check_lane
 from ackbox.outbox.model import Move, Row, State
 from ackbox.outbox.model import World as GuardWorld
+from ackbox.outbox.shell import planner_store
 from ackbox.outbox.shell.database import Database
 from ackbox.outbox.shell.redis_bus import is_lane_name
 from ackbox.planner.shell.planner import Planner
@@ -376,3 +377,20 @@ def test_something_else_as_transaction_is_refused(world: World) -> None:
     with pytest.raises(ConfigError, match="Engine"):
         world.planner.put(TOOL, ARGS, run_id="r", step="s", on=engine)
     engine.dispose()
+
+
+def test_a_batch_too_great_for_one_statement_is_split(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several statements, still all or nothing: the refusal of the last undoes the first."""
+    monkeypatch.setattr(planner_store, "PUT_LIMIT_CHARACTERS", 5000)
+    drafts = [
+        world.planner.draft(TOOL, {"body": "x" * 1000}, run_id="r", step=f"s{number}")
+        for number in range(20)
+    ]
+    world.put("taken")
+    taken = world.planner.draft(TOOL, {"title": "other"}, run_id="r1", step="taken")
+    with pytest.raises(Refused):
+        world.planner.put_many([*drafts, taken])
+    assert world.one("SELECT count(*) FROM {s}.intent") == 1
+    assert all(intent.created for intent in world.planner.put_many(drafts))
