@@ -10,7 +10,7 @@ import click
 from ...outbox.errors import ConfigError
 from .command import command
 from .exits import ExitCode
-from .opening import settings_of
+from .opening import reached, settings_of
 from .options import SETTINGS, json_option, settings_options
 from .output import print_json, print_table
 
@@ -36,12 +36,14 @@ def migrate(ctx: click.Context, /, check: bool, plan: bool, as_json: bool, **_: 
     settings = settings_of(ctx.params)
     url = _direct_url(settings)
     if check or plan:
-        pending = _pending(url, settings)
+        with reached(settings):
+            pending = _pending(url, settings)
         _print_pending(settings, pending, as_json)
         ctx.exit(ExitCode.CHECK_FAILED if check and pending else ExitCode.DONE)
     from ...outbox.shell.migrate import upgrade
 
-    now = upgrade(url, schema=settings.schema_name, outbox=settings.outbox)
+    with reached(settings):
+        now = upgrade(url, schema=settings.schema_name, outbox=settings.outbox)
     if as_json:
         print_json({"schema": settings.schema_name, "revision": now, "pending": []})
     else:

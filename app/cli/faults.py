@@ -16,6 +16,7 @@ from typing import IO, Any
 import click
 
 from ...outbox.errors import AckboxError, ConfigError, InvalidIntent, Refused, StoreUnavailable
+from ..loading import loading_error
 from .exits import ExitCode
 
 
@@ -73,7 +74,7 @@ def _translated(error: Exception) -> AckboxError | None:
             + (f" ({error.filename})" if error.filename else ""),
             next_step="ackbox doctor",
         )
-    return _of_database(error)
+    return _of_database(error) or loading_error(error)
 
 
 def _of_database(error: Exception) -> AckboxError | None:

@@ -6,8 +6,10 @@ schema before anything else. Heavy imports stand inside the functions.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FIRST_TRIES = 2
+DEFAULT = "default"
+"""The source of a setting that nobody gave; spelt out, since the settings are slow to import."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +63,27 @@ class Opened:
             yield planner
 
 
+def importable_here() -> None:
+    """Let tools be named by modules of this folder: a console script looks beside itself only.
+
+    Behind everything else, so that a file here hides no library.
+    """
+    with suppress(FileNotFoundError):
+        here = os.getcwd()
+        if here not in sys.path:
+            sys.path.append(here)
+
+
 def settings_of(params: Mapping[str, Any], *, attach: bool = True) -> Settings:
     """Read the settings of a command; with the URLs of a running `ackbox up` where unset."""
     from ..environment import running_services
     from ..logging import configure_logging
-    from ..settings import DEFAULT_SOURCE, load_settings
+    from ..settings import load_settings
 
+    importable_here()
     settings = load_settings(given_settings(params), params.get("config_file"))
     # A person who asks once wants the answer, not the log; unless they say so.
-    asked = settings.source_of("log_level") != DEFAULT_SOURCE
+    asked = settings.source_of("log_level") != DEFAULT
     configure_logging(settings.log_level if asked else "warning", settings.log_format)
     return running_services(settings) if attach else settings
 
@@ -103,10 +119,8 @@ def require_schema(settings: Settings, limits: Limits, database: Database) -> No
         found: str | None = connection.scalar(statement)
         return found
 
-    try:
+    with reached(settings):
         owner = database.run(look, attempts=FIRST_TRIES)
-    except StoreUnavailable as error:
-        raise unreachable(error, settings) from error
     if owner != settings.outbox:
         raise ConfigError(
             f"schema {settings.schema_name!r} belongs to the outbox {owner!r}, "
@@ -116,11 +130,16 @@ def require_schema(settings: Settings, limits: Limits, database: Database) -> No
         )
 
 
-def unreachable(error: StoreUnavailable, settings: Settings) -> StoreUnavailable:
-    """Say which database it is (without its password), and where its URL came from."""
-    source = settings.source_of("database_url")
-    found = "the running ackbox up" if source == "default" else source
-    return StoreUnavailable(
-        f"{error.what}; database {settings.database_url} (from {found})",
-        next_step="start that server or correct database_url, then: ackbox doctor",
-    )
+@contextmanager
+def reached(settings: Settings) -> Iterator[None]:
+    """Say of a database that does not answer which it is, and where its URL came from."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        source = settings.source_of("database_url")
+        found = "the running ackbox up" if source == DEFAULT else source
+        raise StoreUnavailable(
+            f"{error.what}; database {settings.database_url} (from {found})",
+            effect_may_exist="Nothing was changed; what is stored stays as it is.",
+            next_step="start that server or correct database_url, then: ackbox doctor",
+        ) from error

@@ -6,8 +6,6 @@ before anything starts.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,7 @@ import click
 
 from ...outbox.errors import ConfigError
 from .command import AckboxCommand, command
-from .opening import require_schema
+from .opening import importable_here, require_schema
 from .options import SETTINGS, given_settings, settings_options
 
 if TYPE_CHECKING:
@@ -117,9 +115,7 @@ def _settings(params: Mapping[str, Any], processes: int | None) -> Settings:
     settings = load_settings(flags, params.get("config_file"))
     configure_logging(settings.log_level, settings.log_format)
     log_uncaught_exceptions()
-    # A console script has its own folder on the path, not the one that it is called in.
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+    importable_here()
     return settings
 
 

@@ -10,6 +10,7 @@ from ...outbox.shell.database import Database
 from ...outbox.shell.statements import Statements
 from ...tool_adapters.registry import Registry
 from ...workers.shell.fault_points import PLAN_VARIABLE
+from ..loading import loading
 from ..parts import checked_limits, load_registry, own_database
 from ..settings import Settings, unknown_variables
 from .finding import FAIL, WARN, Finding
@@ -48,7 +49,8 @@ def _services(settings: Settings, database: Database, statements: Statements) ->
     yield from check_redis(settings)
     registry = Registry()
     try:
-        registry = load_registry(settings, limits)
+        with loading():
+            registry = load_registry(settings, limits)
     except AckboxError as error:
         yield Finding(FAIL, "tools_load", error.what, error.next_step)
     if fits:
