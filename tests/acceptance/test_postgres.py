@@ -1,0 +1,74 @@
+"""PostgreSQL restarted in the middle of calls: everything resumes by itself, nothing runs twice."""
+
+import signal
+
+import pytest
+
+from ackbox.app.embedded import EmbeddedServices
+from ackbox.app.embedded.server import EmbeddedServer
+from ackbox.outbox.intent import Intent
+
+from ..support.waiting import wait_until
+from .support import DEADLINE_SECONDS, Bus
+
+pytestmark = pytest.mark.acceptance
+
+LANES = ("left", "right")
+
+
+def _immediate_shutdown(server: EmbeddedServer) -> None:
+    """End PostgreSQL as after a power cut; every session breaks at once."""
+    process = server.record.process
+    process.send(signal.SIGQUIT)
+    wait_until(lambda: not process.is_alive(), DEADLINE_SECONDS, "PostgreSQL is gone")
+
+
+def _put(bus: Bus) -> tuple[list[Intent], list[Intent]]:
+    quick = [one for lane in LANES for one in bus.put_many("keyless", lane, 30)]
+    slow = [one for lane in LANES for one in bus.put_many("keyless", lane, 5, slow_seconds=1.0)]
+    return quick, slow
+
+
+def test_postgres_may_be_restarted_in_the_middle_of_calls(
+    fragile_bus: Bus, private_services: EmbeddedServices
+) -> None:
+    """Cases 121, 125, 127: answers that came meanwhile are kept in memory and recorded after."""
+    bus, server = fragile_bus, private_services.postgres
+    children = [bus.roles(), *bus.workers([LANES, LANES])]
+    quick, slow = _put(bus)
+    bus.wait_states(slow, "awaiting_ack")
+    _immediate_shutdown(server)
+    wait_until(lambda: bus.effects(*slow) == [1] * 10, DEADLINE_SECONDS, "the tool has answered")
+    server.start()
+    bus.wait_states(slow, "committed")
+    bus.wait_states(quick, "committed", "indeterminate")
+    more, more_slow = _put(bus)
+    bus.wait_states(more + more_slow, "committed")
+    assert [child.code for child in children] == [None] * 3
+    _check_no_doubt(bus, slow, quick)
+    assert bus.effects(*more, *more_slow) == [1] * 70
+
+
+def _check_no_doubt(bus: Bus, slow: list[Intent], quick: list[Intent]) -> None:
+    """Nothing ran twice; what was answered is known; what broke before its mark is not unknown."""
+    assert bus.effects(*slow) == [1] * len(slow)
+    assert {row["sends"] for row in bus.rows(slow)} == {1}
+    counts = bus.effects(*quick)
+    for intent, state, effects in zip(quick, bus.states(quick), counts, strict=True):
+        assert effects == 1, (intent.intent_id, state)
+
+
+def test_a_worker_outlives_many_broken_sessions(
+    fragile_bus: Bus, private_services: EmbeddedServices
+) -> None:
+    """Case 121: three restarts in a row while rows are put; 90 intents, 90 effects."""
+    bus, server = fragile_bus, private_services.postgres
+    bus.roles()
+    bus.workers([LANES, LANES])
+    intents: list[Intent] = []
+    for _ in range(3):
+        intents += bus.put_many("keyed", LANES[0], 30)
+        _immediate_shutdown(server)
+        server.start()
+    bus.wait_states(intents, "committed")
+    assert bus.effects(*intents) == [1] * len(intents)
