@@ -176,9 +176,8 @@ def _compensate(
     target: Locked,
     undo: str,
 ) -> str | None:
-    # Numbers above 0: an adopter's first order observation is its adoption.
     move = Move("compensate", target.row.seq, target.row.state, reason=undo)
-    seen = order(f"undone by {undo}", number=1)
+    seen = order(f"undone by {undo}")
     write = Write(move, Actor.OUTBOX, target.row.contract_id, seen)
     if not perform(connection, statements, [write]):
         return None
@@ -194,7 +193,7 @@ def adopters_follow(
     return [
         Write(
             Move("compensate.adopter", adopter.row.seq, adopter.row.state, reason=reason),
-            actor, adopter.row.contract_id, order(f"undone with {reason}", number=1), actor_name,
+            actor, adopter.row.contract_id, order(f"undone with {reason}"), actor_name,
         )
         for adopter in step
         if adopter.row.adopted_from == owner and adopter.row.state is State.COMMITTED

@@ -6,30 +6,36 @@ from typing import Any
 
 import pytest
 
-from ackbox.outbox.commands import OrderCompensation, PlanCompensation
+from ackbox.outbox.commands import OrderCompensation, PlanCompensation, Resend
 from ackbox.outbox.compensate import (
     CompensationRequest,
     OrderedCompensation,
     compensation_request,
 )
 from ackbox.outbox.hold import hold_pass
-from ackbox.outbox.model import Actor, Refusal
+from ackbox.outbox.intent import Address
+from ackbox.outbox.model import Actor, GateDecision, Refusal
 from ackbox.outbox.outcome import Answer, Applied, NotApplied, Unknown
 from ackbox.outbox.people import Said, Stated, Verdict
 from ackbox.outbox.shell.compensation_store import undo_target
 
-from ..support.seed import KEYED, KEYLESS, PROBED, WEAK, Seeded
+from ..support.databases import Databases
+from ..support.seed import KEYED, KEYLESS, PROBED, WEAK, Seeded, seeded_outbox
 
 PLAN = compensation_request("undo", 1, "undo", {"of": "ref-1"})
 ENSURE = compensation_request("undo", 1, "undo", {"marker": "a"}, ensure_absent=True)
 
 
+@pytest.fixture(scope="module")
+def outbox(databases: Databases) -> Iterator[Seeded]:
+    """Give this module's outbox."""
+    yield from seeded_outbox(databases)
+
+
 @pytest.fixture
-def seeded(database_url: str) -> Iterator[Seeded]:
-    """Give an outbox with one worker."""
-    seeded = Seeded(database_url)
-    yield seeded
-    seeded.database.dispose()
+def seeded(outbox: Seeded) -> Seeded:
+    """Give the outbox with one worker and no rows."""
+    return outbox.wipe()
 
 
 def code(answer: Any) -> str:
@@ -108,8 +114,6 @@ def test_each_final_state_has_its_own_refusal(seeded: Seeded) -> None:
 def test_a_committed_row_with_a_send_on_its_way_is_not_undone(seeded: Seeded) -> None:
     """Hole 6: a resend is out when the first send's answer commits the row."""
     claim = seeded.unknown("a", KEYED)
-    from ackbox.outbox.commands import Resend
-
     seeded.unknowns.resend(Resend(claim, "digest"), seeded.owner)
     seeded.record(claim, Applied("ref-1"))
     assert seeded.state(claim.seq) == "committed"
@@ -160,6 +164,30 @@ def test_a_compensation_is_not_compensated(seeded: Seeded) -> None:
     answer = ordered(seeded.order(old_commit(seeded), PLAN))
     assert answer.seq is not None
     assert code(seeded.order(answer.seq, PLAN)) == "is_compensation"
+
+
+def test_the_inserting_statement_asks_again_by_itself(seeded: Seeded) -> None:
+    """Second, paired assertion: whoever calls it, nothing is inserted for a target that may not."""
+    being_undone = old_commit(seeded)
+    seeded.order(being_undone, PLAN)
+    noisy = seeded.unknown("b", PROBED, quiet=False).seq
+    failed = seeded.awaiting("c", KEYED)
+    seeded.record(failed, NotApplied("no"))
+    first = seeded.awaiting("d", KEYED, x=1)
+    adopter = seeded.supersede("d")
+    seeded.record(first, Applied("ref-1"))
+    seeded.hold_step(adopter)
+    statement, _ = seeded.statements.named("insert_compensation")
+    values = {
+        "intent_id": "other~undo0", "tool": "undo", "version": 1, "lane": "undo", "args": "{}",
+        "fingerprint": "f", "content": "f", "actor": "planner", "actor_name": None,
+        "reason": None,
+    }  # fmt: skip
+
+    def inserted(seq: int) -> int:
+        return seeded.run(lambda c: len(c.execute(statement, {**values, "seq": seq}).all()))
+
+    assert [inserted(seq) for seq in (being_undone, noisy, failed.seq, adopter)] == [0, 0, 0, 0]
 
 
 # -- while it is open ------------------------------------------------------------------------------
@@ -284,13 +312,12 @@ def walk(seeded: Seeded, plan: CompensationRequest | Refusal = PLAN) -> list[str
         "HoldStep": lambda c: store.hold_step(c.seq),
         "PlanCompensation": lambda c: plan,
         "OrderCompensation": lambda c: store.order(c.seq, c.owner, c.plan),
-        "Ring": lambda c: rung.append(c.lane) or True,
-        "RingResults": lambda c: rung.append("results") or True,
+        "Ring": lambda c: rung.append(c.lane),
+        "RingResults": lambda c: rung.append("results"),
     }
     steps = hold_pass(10, 10)
     command = next(steps)
     while True:
-        assert isinstance(command, object)
         reply = handlers[type(command).__name__](command)
         try:
             command = steps.send(reply)
@@ -302,8 +329,6 @@ def blocked(seeded: Seeded, held_for: str | None = None) -> tuple[int, int]:
     """Return a committed first generation and a held one that wants something else."""
     first = seeded.put("a", KEYED, held_for=held_for, x=1)
     if held_for:
-        from ackbox.outbox.model import GateDecision
-
         seeded.decide(first, GateDecision.APPROVED)
         seeded.hold_step(first)
     seeded.record(seeded.send("a"), Applied("ref-1"))
@@ -333,8 +358,6 @@ def test_the_outbox_undoes_by_itself_at_most_once(seeded: Seeded) -> None:
 
 def test_the_outbox_undoes_only_after_the_approval(seeded: Seeded) -> None:
     """Hole 31: a rejection must not have cost the first effect; the gate's clock runs meanwhile."""
-    from ackbox.outbox.model import GateDecision
-
     first, second = blocked(seeded, held_for="policy")
     assert walk(seeded) == []
     assert seeded.row(first)["undo"] is None
@@ -366,8 +389,6 @@ def test_an_order_is_decided_anew_under_the_lock(seeded: Seeded) -> None:
 
 
 def _cancel(seeded: Seeded, connection: Any) -> Any:
-    from ackbox.outbox.intent import Address
-
     return seeded.planner.cancel(connection, Address("default", "a"))
 
 

@@ -6,21 +6,33 @@ from typing import Any
 import pytest
 
 from ackbox.outbox.defaults import DEFAULTS
-from ackbox.outbox.model import GateDecision, Refusal
+from ackbox.outbox.model import Actor, GateDecision, Refusal
 from ackbox.outbox.outcome import Unknown
+from ackbox.outbox.people import Said
 from ackbox.outbox.shell.database import Database
-from ackbox.outbox.shell.gate_store import Gate, gates_due, read_gate, time_out_gate
+from ackbox.outbox.shell.gate_store import (
+    Gate,
+    decide_gate,
+    gates_due,
+    read_gate,
+    time_out_gate,
+)
 
-from ..support.seed import Seeded
+from ..support.databases import Databases
+from ..support.seed import Seeded, seeded_outbox
 from ..support.sessions import Background
 
 
+@pytest.fixture(scope="module")
+def outbox(databases: Databases) -> Iterator[Seeded]:
+    """Give this module's outbox."""
+    yield from seeded_outbox(databases)
+
+
 @pytest.fixture
-def seeded(database_url: str) -> Iterator[Seeded]:
-    """Give an outbox with one worker."""
-    seeded = Seeded(database_url)
-    yield seeded
-    seeded.database.dispose()
+def seeded(outbox: Seeded) -> Seeded:
+    """Give the outbox with one worker and no rows."""
+    return outbox.wipe()
 
 
 def code(answer: Any) -> str:
@@ -89,13 +101,10 @@ def test_a_row_without_a_gate_has_nothing_to_decide(seeded: Seeded) -> None:
     assert seeded.run(lambda c: read_gate(c, seeded.statements, seq)) is None
 
 
-def test_two_reviewers_at_once_decide_once(seeded: Seeded, database_url: str) -> None:
+def test_two_reviewers_at_once_decide_once(seeded: Seeded) -> None:
     """The second one waits for the row, and then meets a decided gate."""
     seq = seeded.put("a", held_for="policy")
-    patient = Database(database_url, lock_timeout_seconds=15)
-    from ackbox.outbox.model import Actor
-    from ackbox.outbox.shell.gate_store import decide_gate
-
+    patient = Database(seeded.url, lock_timeout_seconds=15)
     fingerprint = seeded.sql("SELECT fingerprint FROM {schema}.gate")[0]["fingerprint"]
 
     def decide(connection: Any, decision: GateDecision) -> Any:
@@ -134,8 +143,6 @@ def test_the_clock_starts_when_nothing_but_the_gate_is_left(seeded: Seeded) -> N
     seeded.advance(DEFAULTS.gate_limit_seconds + 10)
     assert seeded.hold_step(second) == (None, "generation_unsettled")
     assert due(seeded) == ()
-    from ackbox.outbox.people import Said
-
     seeded.people.not_landed(Said(claim.seq, "ops", "nothing there", claim.fence))
     assert seeded.hold_step(second) == (None, "gate")
     assert due(seeded) == ()

@@ -19,17 +19,22 @@ from ackbox.outbox.shell.history import (
     unknowns,
 )
 
-from ..support.seed import KEYED, KEYLESS, PROBED, WINDOWED, Seeded
+from ..support.databases import Databases
+from ..support.seed import KEYED, KEYLESS, PROBED, WINDOWED, Seeded, seeded_outbox
 
 SECRET = "do-not-show-4711"
 
 
+@pytest.fixture(scope="module")
+def outbox(databases: Databases) -> Iterator[Seeded]:
+    """Give this module's outbox."""
+    yield from seeded_outbox(databases)
+
+
 @pytest.fixture
-def seeded(database_url: str) -> Iterator[Seeded]:
-    """Give an outbox with one worker."""
-    seeded = Seeded(database_url)
-    yield seeded
-    seeded.database.dispose()
+def seeded(outbox: Seeded) -> Seeded:
+    """Give the outbox with one worker and no rows."""
+    return outbox.wipe()
 
 
 def shown(seeded: Seeded, namespace: str | None = None) -> dict[str, dict[str, object]]:

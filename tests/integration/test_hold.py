@@ -6,32 +6,39 @@ import pytest
 from sqlalchemy import Connection, text
 
 from ackbox.outbox.compensate import compensation_request
+from ackbox.outbox.intent import Address
 from ackbox.outbox.model import Actor, GateDecision
 from ackbox.outbox.outcome import Applied, NotApplied, Unknown
+from ackbox.outbox.people import Said, Stated
 from ackbox.outbox.shell.compensation_store import order_compensation
 from ackbox.outbox.shell.database import Database
 from ackbox.outbox.shell.gate_store import decide_gate
 from ackbox.outbox.shell.hold_store import hold_step
 from ackbox.outbox.shell.poke import poke_step
 
-from ..support.seed import KEYED, KEYLESS, Seeded
+from ..support.databases import Databases
+from ..support.seed import KEYED, KEYLESS, Seeded, seeded_outbox
 from ..support.sessions import Background
 
 UNDO_PLAN = compensation_request("undo", 1, "undo", {"of": "ref-1"})
 
 
-@pytest.fixture
-def seeded(database_url: str) -> Iterator[Seeded]:
-    """Give an outbox with one worker."""
-    seeded = Seeded(database_url)
-    yield seeded
-    seeded.database.dispose()
+@pytest.fixture(scope="module")
+def outbox(databases: Databases) -> Iterator[Seeded]:
+    """Give this module's outbox."""
+    yield from seeded_outbox(databases)
 
 
 @pytest.fixture
-def patient(database_url: str) -> Iterator[Database]:
+def seeded(outbox: Seeded) -> Seeded:
+    """Give the outbox with one worker and no rows."""
+    return outbox.wipe()
+
+
+@pytest.fixture
+def patient(outbox: Seeded) -> Iterator[Database]:
     """Give a second pool whose sessions wait long for a lock."""
-    database = Database(database_url, lock_timeout_seconds=15)
+    database = Database(outbox.url, lock_timeout_seconds=15)
     yield database
     database.dispose()
 
@@ -77,8 +84,6 @@ def test_nothing_is_adopted_while_another_earlier_generation_is_open(seeded: See
     first = seeded.awaiting("a", KEYED, x=1)
     second = seeded.supersede("a", x=2, tool=KEYED)
     seeded.record(first, Applied("ref-1"))
-    from ackbox.outbox.people import Said, Stated
-
     said = Said(second, "ops", "both are wanted")
     assert isinstance(seeded.people.release(said, may_duplicate=True), Stated)
     seeded.send("a")
@@ -171,8 +176,6 @@ def test_settle_and_release_in_one_statement_loses_the_release(
     first = seeded.awaiting("a", x=1)
     content = seeded.content("a", KEYLESS, x=2)
     with patient.engine.begin() as superseding:
-        from ackbox.outbox.intent import Address
-
         successor = seeded.planner.supersede(superseding, Address("default", "a"), 0, content)
         naive = Background(
             patient,
@@ -363,8 +366,6 @@ def test_two_passes_on_one_row_do_it_once(seeded: Seeded, patient: Database) -> 
     first = seeded.awaiting("a", x=1)
     second = seeded.supersede("a", x=2)
     seeded.record(first, Unknown("lost"))
-    from ackbox.outbox.people import Said
-
     seeded.advance(200)
     seeded.people.not_landed(Said(first.seq, "ops", "nothing there", first.fence))
     with patient.engine.begin() as one:

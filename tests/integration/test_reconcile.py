@@ -6,26 +6,43 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from ackbox.outbox.commands import Claimed, LookAgain, NotMarked, Park, RecordProbe, Resend
+from ackbox.outbox.commands import (
+    Claimed,
+    LookAgain,
+    MarkSend,
+    NotMarked,
+    Park,
+    RecordProbe,
+    Resend,
+)
 from ackbox.outbox.compensate import compensation_request
 from ackbox.outbox.defaults import DEFAULTS
+from ackbox.outbox.guards import GUARDS, Guard
+from ackbox.outbox.intent import Address
 from ackbox.outbox.outcome import Answer, Applied, NotApplied, Unknown
 from ackbox.outbox.people import Said, Stated
+from ackbox.outbox.shell.connection import quoted
 from ackbox.outbox.shell.database import Database
 from ackbox.outbox.shell.reconcile_store import ReconcileStore
+from ackbox.outbox.transitions import EDGE
 
-from ..support.seed import KEYED, KEYLESS, PROBED, WEAK, WINDOWED, Seeded
+from ..support.databases import Databases
+from ..support.seed import KEYED, KEYLESS, PROBED, WEAK, WINDOWED, Seeded, seeded_outbox
 from ..support.sessions import LostCommit
 
 FOUND, ABSENT = "found", "absent"
 
 
+@pytest.fixture(scope="module")
+def outbox(databases: Databases) -> Iterator[Seeded]:
+    """Give this module's outbox."""
+    yield from seeded_outbox(databases)
+
+
 @pytest.fixture
-def seeded(database_url: str) -> Iterator[Seeded]:
-    """Give an outbox with one worker."""
-    seeded = Seeded(database_url)
-    yield seeded
-    seeded.database.dispose()
+def seeded(outbox: Seeded) -> Seeded:
+    """Give the outbox with one worker and no rows."""
+    return outbox.wipe()
 
 
 def found(claim: Claimed, ref: str = "ref-1", others: tuple[str, ...] = ()) -> RecordProbe:
@@ -74,8 +91,6 @@ def test_found_settles_a_row_that_another_worker_has_claimed(seeded: Seeded) -> 
     requeue(seeded, claim)
     again = seeded.claim("a")
     assert seeded.unknowns.record_probe(found(claim)).edge == "acknowledge"
-    from ackbox.outbox.commands import MarkSend
-
     (marked,) = seeded.attempts.mark([MarkSend(again, "digest")], seeded.owner)
     assert isinstance(marked, NotMarked)
 
@@ -203,6 +218,7 @@ def test_an_open_undo_blocks_clear(seeded: Seeded) -> None:
 def test_a_resend_raises_the_fence_and_is_seen_by_the_reaper(seeded: Seeded) -> None:
     """Rung 3, as a worker's send: fence, lease, count; a dead reconciler's row expires."""
     claim = seeded.unknown("a", KEYED)
+    assert seeded.reaper.tidy(10) == 1, "the claim's own batch is closed while nothing is open"
     taken = resend(seeded, claim)
     assert isinstance(taken, Claimed)
     row = seeded.row(claim.seq)
@@ -274,8 +290,6 @@ def test_no_resend_when_the_key_window_is_nearly_over(seeded: Seeded) -> None:
 def test_no_resend_of_a_cancelled_row(seeded: Seeded) -> None:
     """Hole 14c: if the first send was lost, it would perform what was called off."""
     claim = seeded.unknown("a", KEYED)
-    from ackbox.outbox.intent import Address
-
     seeded.run(lambda c: seeded.planner.cancel(c, Address("default", "a")))
     assert resend(seeded, claim) == NotMarked("not_wanted")
 
@@ -327,15 +341,13 @@ def test_resends_are_bounded(seeded: Seeded) -> None:
 # -- a lost COMMIT ---------------------------------------------------------------------------------
 
 
-def _losing(url: str, seeded: Seeded, *, happened: bool) -> tuple[ReconcileStore, Database]:
-    database = LostCommit(url)
+def _losing(seeded: Seeded, *, happened: bool) -> tuple[ReconcileStore, Database]:
+    database = LostCommit(seeded.url)
     database.happened = happened
     return ReconcileStore(database, seeded.statements, DEFAULTS), database
 
 
-def test_after_a_lost_commit_the_row_is_read_again_by_owner_and_fence(
-    seeded: Seeded, database_url: str
-) -> None:
+def test_after_a_lost_commit_the_row_is_read_again_by_owner_and_fence(seeded: Seeded) -> None:
     """Hole 10: by fence alone the loser of a resend would send as well."""
     claim = seeded.unknown("a", KEYED)
     winner, loser = seeded.owner, uuid.uuid4()
@@ -345,15 +357,15 @@ def test_after_a_lost_commit_the_row_is_read_again_by_owner_and_fence(
     naive = "SELECT state FROM {schema}.intent_state WHERE seq = :seq AND fence = :fence"
     (by_fence,) = seeded.sql(naive, seq=claim.seq, fence=claim.fence + 1)
     assert by_fence["state"] == "awaiting_ack", "by fence alone the loser is told to go on"
-    store, database = _losing(database_url, seeded, happened=False)
+    store, database = _losing(seeded, happened=False)
     assert store.resend(Resend(claim, "digest"), loser) == NotMarked("commit_unknown")
     database.dispose()
 
 
-def test_a_resend_whose_commit_happened_goes_on(seeded: Seeded, database_url: str) -> None:
+def test_a_resend_whose_commit_happened_goes_on(seeded: Seeded) -> None:
     """Hole 10, the other side: the right to send is there, and is used once."""
     claim = seeded.unknown("a", KEYED)
-    store, database = _losing(database_url, seeded, happened=True)
+    store, database = _losing(seeded, happened=True)
     taken = store.resend(Resend(claim, "digest"), seeded.owner)
     assert isinstance(taken, Claimed)
     assert taken.fence == seeded.row(claim.seq)["fence"]
@@ -377,17 +389,12 @@ def test_may_resend_says_what_the_edge_does(seeded: Seeded) -> None:
     """The flags that the ladder reads come from the edge's own guards."""
     names = {guard.name for guard in _resend_guards()} - {"own_fence", "same_request"}
     statement, _ = seeded.statements.named("find_unknown")
-    from ackbox.outbox.guards import GUARDS
-    from ackbox.outbox.shell.statements import quote_name
-
-    schema = quote_name("ackbox")
+    schema = quoted("ackbox")
     for name in names:
         assert GUARDS[name].sql.replace("{schema}", schema) in str(statement.text), name
 
 
-def _resend_guards() -> tuple[object, ...]:
-    from ackbox.outbox.transitions import EDGE
-
+def _resend_guards() -> tuple[Guard, ...]:
     return EDGE["resend"].guards
 
 
@@ -423,7 +430,7 @@ def test_a_row_that_moved_on_is_neither_parked_nor_re_armed(seeded: Seeded) -> N
     assert (row["state"], row["parked_at"], row["probe_at"]) == ("queued", None, None)
 
 
-def test_two_sessions_lease_different_rows(seeded: Seeded, database_url: str) -> None:
+def test_two_sessions_lease_different_rows(seeded: Seeded) -> None:
     """A second reconciler passes over rows that the first one is leasing right now."""
     seeded.unknown("a", PROBED)
     seeded.unknown("b", PROBED)

@@ -1,7 +1,7 @@
 """Rows in any legal state, made by the store's own edges; its clock is in the test's hand."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -27,6 +27,9 @@ from ackbox.outbox.shell.reconcile_store import ReconcileStore
 from ackbox.outbox.shell.rows import RowReader
 from ackbox.outbox.shell.statements import Statements
 
+from .databases import Databases
+from .services import migrate_template
+
 T = TypeVar("T")
 KEYED = ToolContract("keyed", key=idempotent(None), probe=ProbeStrength.NONE, compensates=True)
 WINDOWED = ToolContract("windowed", key=replace(idempotent(None), window_seconds=86_400.0))
@@ -34,6 +37,10 @@ PROBED = ToolContract("probed", probe=ProbeStrength.STRONG, compensates=True, en
 WEAK = ToolContract("weak", probe=ProbeStrength.WEAK, compensates=True)
 KEYLESS = ToolContract("keyless")
 UNDO = ToolContract("undo")
+TABLES = (
+    "intent", "intent_state", "contract", "claim_batch", "settled_batch", "observation", "event",
+    "worker", "gate", "paused", "domain",
+)  # fmt: skip
 TOOLS = (KEYED, WINDOWED, PROBED, WEAK, KEYLESS, UNDO)
 
 
@@ -41,6 +48,7 @@ class Seeded:
     """One outbox on one database, with a registered worker that knows every tool above."""
 
     def __init__(self, url: str, limits: Limits = DEFAULTS) -> None:
+        self.url = url
         self.database = Database(url)
         self.statements = Statements(self.database.schema, limits)
         self.reader = RowReader(self.statements, limits)
@@ -52,10 +60,21 @@ class Seeded:
         self.unknowns = ReconcileStore(self.database, self.statements, limits, draw=lambda: 0.0)
         self.people = PeopleStore(self.database, self.statements, limits)
         self.owner = uuid.uuid4()
+        self._start()
+
+    def _start(self) -> None:
         self.contracts = self.claims.contract_ids(TOOLS)
         self._offset_seconds = 0.0
         self._said: dict[tuple[int, int], int] = {}
         self.register(self.owner)
+
+    def wipe(self) -> "Seeded":
+        """Begin anew on the same database: no rows, the real time, one worker."""
+        self.sql(f"TRUNCATE {', '.join('{schema}.' + name for name in TABLES)} RESTART IDENTITY")
+        if self._offset_seconds:
+            self.advance(-self._offset_seconds)
+        self._start()
+        return self
 
     def register(self, owner: uuid.UUID) -> None:
         """Start one more worker process, as far as the store knows."""
@@ -223,3 +242,12 @@ class Seeded:
                 fingerprint=fingerprint or gate["fingerprint"],
             )
         )  # fmt: skip
+
+
+def seeded_outbox(databases: Databases) -> Iterator[Seeded]:
+    """Give an outbox on a database of its own, for a module whose tests wipe it one by one."""
+    url = databases.create(databases.template(migrate_template))
+    seeded = Seeded(url)
+    yield seeded
+    seeded.database.dispose()
+    databases.drop(url)
