@@ -10,7 +10,7 @@ import click
 
 from .command import command
 from .exits import ExitCode, exit_code_of
-from .naming import Named, find
+from .naming import Named, find, shortened
 from .opening import Opened, opened
 from .options import STORE, json_option, namespace_option, settings_options
 from .output import print_json
@@ -72,7 +72,7 @@ def print_told(told: Told, shown: str, *, as_json: bool) -> None:
     for other in told.also_happened:
         click.echo(f"  generation {other.generation} took effect too ({other.ref or 'no ref'})")
     if told.next_step:
-        click.echo(f"  next: {told.next_step.replace(told.intent_id, shown)}")
+        click.echo(f"  next: {shortened(told.next_step, told.intent_id, shown)}")
 
 
 def _wait(outbox: Opened, named: Named, timeout_seconds: float, until: Any) -> Told:
@@ -80,6 +80,9 @@ def _wait(outbox: Opened, named: Named, timeout_seconds: float, until: Any) -> T
         address: Intent | str = named.intent_id
         if named.generation is not None:
             address = _intent_of(outbox, named)
+        now = planner.get(address)
+        if timeout_seconds == 0 and now is not None:
+            return now
         quick, started = min(timeout_seconds, PROGRESS_SECONDS), time.monotonic()
         told = planner.wait(address, timeout_seconds=quick, until=until)
         took = time.monotonic() - started

@@ -62,6 +62,12 @@ def display_name(
     return f"{front}{name}{f'~g{generation}' if generation else ''}"
 
 
+def shortened(text: str, intent_id: str, shown: str) -> str:
+    """Put the short name into the commands of a text that name the whole id."""
+    whole = rf"(ackbox [a-z-]+ )(?:[^\s/]+/)?{re.escape(intent_id)}(?:~g\d+)?(?=[\s,]|$)"
+    return re.sub(whole, lambda match: f"{match[1]}{shown}", text)
+
+
 def _meanings(namespace: str, name: str) -> list[str]:
     """Return the ids that a name may mean, the exact one first."""
     run_id, colon, step = name.partition(":")

@@ -16,7 +16,7 @@ import click
 from ...outbox.errors import Refused
 from ...outbox.model import State
 from ...outbox.people import Denied, Said, Stated
-from .naming import Named, display_name, find
+from .naming import Named, display_name, find, shortened
 from .opening import Opened
 from .options import actor_name
 from .output import print_json
@@ -101,7 +101,7 @@ def answer(
 def refusal_of(subject: Subject, denied: Denied) -> Refused:
     """Return the refusal as an error whose next step names the intent as people do."""
     row = subject.row
-    next_step = denied.next_step.replace(row.intent_id, subject.shown)
+    next_step = shortened(denied.next_step, row.intent_id, subject.shown)
     if next_step == "ackbox show":
         next_step = f"ackbox show {subject.shown}"
     exists = None

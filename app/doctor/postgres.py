@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import Connection, RowMapping
 from sqlalchemy.exc import SQLAlchemyError
@@ -33,13 +34,19 @@ def check_server(
     except (StoreUnavailable, SQLAlchemyError) as error:
         yield _unreachable(error, settings)
         return
+    off_seconds = abs((datetime.now(UTC) - facts["now"]).total_seconds()) - seconds
+    yield from judge(facts, max(off_seconds, 0.0), limits)
+    yield from _sessions(database, statements, settings)
+
+
+def judge(facts: Mapping[str, Any], off_seconds: float, limits: Limits) -> Iterator[Finding]:
+    """Yield what follows from the columns of `server_facts`; `off_seconds` is the clocks' gap."""
     yield _version(facts)
-    yield _clock(facts, seconds, limits)
+    yield _clock(off_seconds, limits)
     yield from _writable(facts)
     yield from _durable(facts)
     yield from _standbys(facts)
     yield from _time_limits(facts)
-    yield from _sessions(database, statements, settings)
 
 
 def check_schema(database: Database, settings: Settings) -> Finding:
@@ -71,7 +78,7 @@ def _unreachable(error: Exception, settings: Settings) -> Finding:
     return Finding(FAIL, "postgres_reachable", f"{what}; {settings.database_url}", step)
 
 
-def _version(facts: RowMapping) -> Finding:
+def _version(facts: Mapping[str, Any]) -> Finding:
     shown = f"PostgreSQL {str(facts['version']).split()[0]}"
     if facts["version_number"] < OLDEST_VERSION:
         return Finding(
@@ -80,16 +87,14 @@ def _version(facts: RowMapping) -> Finding:
     return Finding(OK, "postgres_version", f"{shown}, role {facts['role']}")
 
 
-def _clock(facts: RowMapping, seconds: float, limits: Limits) -> Finding:
-    off = abs((datetime.now(UTC) - facts["now"]).total_seconds()) - seconds
-    off = max(off, 0.0)
+def _clock(off: float, limits: Limits) -> Finding:
     if off > limits.clock_allowance_seconds:
         text = f"the database's clock is {off:.0f} s from this host's: times in logs do not agree"
         return Finding(WARN, "clock", text, "run a time service (chrony) on both hosts")
     return Finding(OK, "clock", f"clock {off * 1000:.0f} ms from here")
 
 
-def _writable(facts: RowMapping) -> Iterator[Finding]:
+def _writable(facts: Mapping[str, Any]) -> Iterator[Finding]:
     if facts["in_recovery"]:
         text = "the server is a standby: nothing can be written"
         yield Finding(FAIL, "writable", text, "point database_url at the primary")
@@ -99,7 +104,7 @@ def _writable(facts: RowMapping) -> Iterator[Finding]:
         yield Finding(FAIL, "writable", text, step)
 
 
-def _durable(facts: RowMapping) -> Iterator[Finding]:
+def _durable(facts: Mapping[str, Any]) -> Iterator[Finding]:
     if facts["synchronous_commit"] == "off":
         text = (
             f"synchronous_commit=off for role {facts['role']}: "
@@ -118,7 +123,7 @@ def _durable(facts: RowMapping) -> Iterator[Finding]:
         yield Finding(OK, "durable", text)
 
 
-def _standbys(facts: RowMapping) -> Iterator[Finding]:
+def _standbys(facts: Mapping[str, Any]) -> Iterator[Finding]:
     if facts["standbys"] == 0:
         return
     names, waits = facts["synchronous_standby_names"], facts["synchronous_commit"]
@@ -132,7 +137,7 @@ def _standbys(facts: RowMapping) -> Iterator[Finding]:
     yield Finding(WARN, "standbys", text, step)
 
 
-def _time_limits(facts: RowMapping) -> Iterator[Finding]:
+def _time_limits(facts: Mapping[str, Any]) -> Iterator[Finding]:
     if facts["statement_timeout"] == "0" or facts["idle_in_transaction"] == "0":
         text = "the time limits of our sessions do not reach the server (a pooler in between?)"
         step = " ".join(pooler_role_sql(str(facts["role"])).split("\n"))
@@ -171,7 +176,7 @@ def _is_pooled(database: Database, statements: Statements) -> bool:
             return other == before or backend(first) != before
 
 
-def _role(facts: RowMapping) -> str:
+def _role(facts: Mapping[str, Any]) -> str:
     name = str(facts["role"])
     return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else quoted(name)
 

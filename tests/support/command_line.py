@@ -2,11 +2,14 @@
 
 import json
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import pytest
 import structlog
 from click.testing import CliRunner
 
@@ -39,6 +42,22 @@ class CommandLine:
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Ended(result.exit_code, result.stdout, result.stderr)
+
+
+def bare_line(monkeypatch: pytest.MonkeyPatch, folder: Path, **environ: str) -> CommandLine:
+    """Return a command line that sees these settings only."""
+    for name in list(os.environ):
+        if name.startswith("ACKBOX_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(folder)
+    return CommandLine({"ACKBOX_ACTOR": "ops@example.org", **environ})
+
+
+def error_of(ended: Ended) -> tuple[str, str, str]:
+    """Return the three parts on stderr."""
+    what, effect, step = ended.err.splitlines()
+    assert step.startswith("Try: ")
+    return what, effect, step
 
 
 @contextmanager
