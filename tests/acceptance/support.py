@@ -30,7 +30,7 @@ from .support_tools import TOOL_URL
 PROGRAM = Path(__file__).with_name("support_process.py")
 DEADLINE_SECONDS = 30.0
 DEAD_AFTER_SECONDS = 1.5
-LIMITS = {
+LIMITS: dict[str, float] = {
     "claim_lease_seconds": 4.0,
     "prepare_limit_seconds": 3.0,
     "clock_allowance_seconds": 0.2,
@@ -88,25 +88,22 @@ class Child:
 class Nursery:
     """Starts processes by forking one that has imported everything and opened nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: Sequence[str] = (), **environ: str) -> None:
+        """Start the nursery, under another command if one is given."""
         self.codes: dict[int, int] = {}
-        command = [sys.executable, str(PROGRAM), "nursery"]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-        )
+            [*prefix, sys.executable, str(PROGRAM), "nursery"], env={**os.environ, **environ},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+        )  # fmt: skip
         self._started: list[int] = []
         self._told = threading.Condition()
         self._lock = threading.Lock()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def start(
-        self, command: Sequence[str], log: Path, environ: dict[str, str], prefix: Sequence[str] = ()
-    ) -> Child:
-        """Start a process; `prefix` makes it a program of its own, run under that command."""
-        request = {
-            "command": list(command), "log": str(log), "environ": environ, "prefix": list(prefix),
-        }  # fmt: skip
+    def start(self, command: Sequence[str], log: Path, environ: dict[str, str]) -> Child:
+        """Start a process whose output goes to a file."""
+        request = {"command": list(command), "log": str(log), "environ": environ}
         assert self._process.stdin is not None
         with self._lock, self._told:
             before = len(self._started)
@@ -194,7 +191,6 @@ class Bus:
             "ACKBOX_DATABASE_URL": database_url,
             "ACKBOX_REDIS_URL": redis_url,
             "ACKBOX_TOOLS": "support_tools:build",
-            "ACKBOX_LIMITS": ",".join(f"{name}={value}" for name, value in LIMITS.items()),
             "ACKBOX_POLL_SECONDS": "0.2",
             "ACKBOX_TERM_GRACE_SECONDS": "10",
             "ACKBOX_LOG_FORMAT": "json",
@@ -202,34 +198,41 @@ class Bus:
             TOOL_URL: provider.url,
             "PYTHONPATH": str(PROGRAM.parent),
         }
+        self.set_limits()
 
     # -- processes -------------------------------------------------------------------------------
 
-    def start(self, *command: str, prefix: Sequence[str] = (), **environ: str) -> Child:
+    def start(self, *command: str, nursery: Nursery | None = None, **environ: str) -> Child:
         """Start one process; its output goes to a file of its own."""
         log = self.folder / f"{len(self.children)}-{command[0]}.log"
-        child = self._nursery.start(command, log, {**self._environ, **environ}, prefix)
+        nursery = nursery or self._nursery
+        child = nursery.start(command, log, {**self._environ, **environ})
         self.children.append(child)
         return child
 
-    def roles(self, *names: str, prefix: Sequence[str] = (), **environ: str) -> Child:
-        """Start background roles in one process, all of them unless named."""
-        return self.start("roles", *(names or ROLES), prefix=prefix, **environ)
+    def set_limits(self, **limits: float) -> None:
+        """Change limits for the processes that are started from now on."""
+        both = LIMITS | limits
+        self._environ["ACKBOX_LIMITS"] = ",".join(f"{k}={v}" for k, v in both.items())
 
-    def worker(self, *lanes: str, prefix: Sequence[str] = (), **environ: str) -> Child:
+    def roles(self, *names: str, nursery: Nursery | None = None) -> Child:
+        """Start background roles in one process, all of them unless named."""
+        return self.start("roles", *(names or ROLES), nursery=nursery)
+
+    def worker(self, *lanes: str, nursery: Nursery | None = None, **environ: str) -> Child:
         """Start a worker on these lanes, and wait until it has introduced itself."""
-        (child,) = self.workers([lanes], prefix=prefix, **environ)
+        (child,) = self.workers([lanes], nursery=nursery, **environ)
         return child
 
     def workers(
-        self, lanes: Sequence[Sequence[str]], prefix: Sequence[str] = (), **environ: str
+        self, lanes: Sequence[Sequence[str]], nursery: Nursery | None = None, **environ: str
     ) -> list[Child]:
         """Start a worker for each group of lanes, and wait until all have introduced themselves."""
         known = self.worker_ids()
         children = []
         for group in lanes:
             served = {"ACKBOX_LANES": ",".join(group), **environ}
-            children.append(self.start("worker", *group, prefix=prefix, **served))
+            children.append(self.start("worker", *group, nursery=nursery, **served))
         what = f"{len(lanes)} workers have introduced themselves"
         wait_until(lambda: len(self.worker_ids() - known) == len(lanes), DEADLINE_SECONDS, what)
         return children
@@ -299,9 +302,11 @@ class Bus:
         return found
 
     def rows(self, intents: Collection[Intent]) -> list[RowMapping]:
-        """Return the state rows, in the order in which they were put."""
-        statement = "SELECT * FROM {s}.intent_state WHERE seq = ANY(:seqs) ORDER BY seq"
-        return self.sql(statement, seqs=[intent.seq for intent in intents])
+        """Return the state rows, in the order of the intents."""
+        seqs = [intent.seq for intent in intents]
+        statement = "SELECT * FROM {s}.intent_state WHERE seq = ANY(:seqs)"
+        by_seq = {row["seq"]: row for row in self.sql(statement, seqs=seqs)}
+        return [by_seq[seq] for seq in seqs]
 
     def states(self, intents: Collection[Intent]) -> list[str]:
         """Return the states of many rows."""
@@ -346,7 +351,7 @@ class Bus:
     def _print_trail(self, intents: Collection[Intent]) -> None:
         for row in self.rows(intents):
             if row["state"] not in SETTLED:
-                trail = [f"{e['at']:%S.%f} {e['name']} {e['detail']}" for e in self.sql(
+                trail = [f"{e['at']:%S.%f} {e['name']} {e['detail'] or ''}" for e in self.sql(
                     "SELECT * FROM {s}.event WHERE seq = :seq ORDER BY event_id", seq=row["seq"]
                 )]  # fmt: skip
                 sys.stdout.write(f"{row['seq']} {row['state']}: {trail}\n")

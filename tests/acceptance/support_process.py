@@ -145,11 +145,7 @@ def become(request: dict[str, Any]) -> int:
     for target, source in ((0, nothing), (1, log), (2, log)):
         os.dup2(source, target)
     os.environ.update(request["environ"])
-    command: list[str] = request["command"]
-    if request["prefix"]:
-        program = [*request["prefix"], sys.executable, __file__, *command]
-        os.execvpe(program[0], program, os.environ)
-    return run(command)
+    return run(request["command"])
 
 
 def run(command: list[str]) -> int:

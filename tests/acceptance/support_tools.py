@@ -8,8 +8,8 @@ import os
 import signal
 import threading
 import time
-import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from ackbox.outbox.contract import ProbeStrength, ToolContract
 from ackbox.tool_adapters.contract import Adapter, Call, Evidence, Prepared, Request
 from ackbox.tool_adapters.fake_tools import FOR_EVER, KEY_HEADER
-from ackbox.tool_adapters.function import ToolCall, tool
+from ackbox.tool_adapters.function import FunctionTool, ToolCall
 from ackbox.tool_adapters.http_json import HttpCompensation, HttpJsonTool
 from ackbox.tool_adapters.http_probe import HttpProbe
 
@@ -73,7 +73,6 @@ def charge(call: ToolCall) -> str:
         return str(answer.status)
 
 
-@tool("blocking", timeout_seconds=1.0, settle_seconds=SETTLE_SECONDS)
 def blocking(call: ToolCall, *, gate: str) -> str:
     """Take effect, then run on until the gate opens, whatever the limit says."""
     status = charge(call)
@@ -81,7 +80,6 @@ def blocking(call: ToolCall, *, gate: str) -> str:
     return status
 
 
-@tool("hogging", timeout_seconds=30.0, settle_seconds=SETTLE_SECONDS)
 def hogging(call: ToolCall, *, seconds: float) -> str:
     """Take effect, then hold on to the interpreter as far as pure Python can."""
     status = charge(call)
@@ -89,6 +87,14 @@ def hogging(call: ToolCall, *, seconds: float) -> str:
     while time.monotonic() < end_at:
         pass
     return status
+
+
+def _function_tool(name: str, function: Callable[..., str], limit_seconds: float) -> FunctionTool:
+    contract = ToolContract(
+        name, call_limit_seconds=limit_seconds, send_deadline_seconds=SEND_DEADLINE_SECONDS,
+        clock_allowance_seconds=CLOCK_ALLOWANCE_SECONDS, settle_seconds=SETTLE_SECONDS,
+    )  # fmt: skip
+    return FunctionTool(function, contract, None, None)
 
 
 def build() -> list[Adapter]:
@@ -119,6 +125,7 @@ def build() -> list[Adapter]:
         ),
         GatedTool(tool="gated", url=f"{url}/charges", **limits),
         PoisonTool(tool="poison", url=f"{url}/charges", **limits),
-        blocking,
-        hogging,
+        _function_tool("blocking", blocking, 1.0),
+        _function_tool("patient", blocking, 60.0),
+        _function_tool("hogging", hogging, 60.0),
     ]  # fmt: skip
