@@ -27,13 +27,16 @@ SELECT s.seq, n.namespace, n.intent_id, n.generation, n.run_id, n.step, n.tool, 
         WHERE e.seq = s.seq AND e.name IN ('waiting', 'parked', 'divergence', 'expire')
         ORDER BY e.event_id DESC LIMIT 1) why ON true
   LEFT JOIN LATERAL (
-       SELECT max(e.event_id) AS divergence FROM {schema}.event e
-         JOIN {schema}.intent f ON f.seq = e.seq
-        WHERE s.diverged_at IS NOT NULL AND e.name = 'divergence'
-          AND (e.seq IN (SELECT step.seq FROM {schema}.intent step
-                          WHERE step.namespace = n.namespace AND step.intent_id = n.intent_id)
-               OR f.compensates IN (SELECT step.seq FROM {schema}.intent step
-                          WHERE step.namespace = n.namespace AND step.intent_id = n.intent_id))
+       SELECT max(e.event_id) AS divergence
+         FROM {schema}.intent root
+         JOIN {schema}.intent step
+           ON step.namespace = root.namespace AND step.intent_id = root.intent_id
+         CROSS JOIN LATERAL (
+              SELECT step.seq
+              UNION ALL
+              SELECT undo.seq FROM {schema}.intent undo WHERE undo.compensates = step.seq) family
+         JOIN {schema}.event e ON e.seq = family.seq AND e.name = 'divergence'
+        WHERE s.diverged_at IS NOT NULL AND root.seq = coalesce(n.compensates, n.seq)
        ) latest ON true
  WHERE (s.probe_at IS NOT NULL OR s.parked_at IS NOT NULL
         OR (s.diverged_at IS NOT NULL AND s.live))
