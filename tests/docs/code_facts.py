@@ -1,0 +1,121 @@
+"""What the code can say to a caller, read off its source: refusal, error and outcome codes, events.
+
+Read with `ast`, so that a code in a branch that no test reaches is found as well. A code given by
+name is followed to the constant, in its own module or in the one that it is imported from.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("outbox", "planner", "workers", "tool_adapters", "app")
+REFUSALS = {"Refusal", "Denied", "Refused"}
+"""Calls whose first argument is a refusal's code."""
+ERRORS = {"InvalidIntent", "ConfigError", "StoreUnavailable", "ProtocolViolation", "AckboxError"}
+_CODE = re.compile(r"[a-z][a-z_0-9]*")
+_INSERT = re.compile(r"INSERT INTO \{schema\}\.event(.*?)(?:RETURNING|FROM)", re.DOTALL)
+_NOT_EVENTS = {"outbox", "planner", "worker", "reconciler", "reaper", "person"}
+
+
+def sources(root: Path = ROOT) -> Iterator[ast.Module]:
+    """Yield the parsed modules of every package."""
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            yield ast.parse(path.read_text(encoding="utf-8"))
+
+
+def refusal_codes(modules: Iterable[ast.Module]) -> set[str]:
+    """Return every code that a refusal made in these modules may carry, guards not included."""
+    modules = list(modules)
+    constants = _constants(modules)
+    calls = [call for module in modules for call in _calls(module, REFUSALS)]
+    return {code for call in calls if call.args for code in _text(call.args[0], constants)}
+
+
+def error_codes(modules: Iterable[ast.Module]) -> set[str]:
+    """Return the codes of exceptions: a class's own, and those given where it is raised."""
+    modules = list(modules)
+    constants = _constants(modules)
+    found = set(_class_codes(modules))
+    for module in modules:
+        for call in _calls(module, ERRORS):
+            found |= _keyword_code(call, constants)
+    return found
+
+
+def outcome_codes(modules: Iterable[ast.Module]) -> set[str]:
+    """Return the codes of NotApplied and Unknown that our own code concludes."""
+    modules = list(modules)
+    constants = _constants(modules)
+    found: set[str] = set()
+    for module in modules:
+        for call in _calls(module, {"NotApplied", "Unknown"}):
+            found |= _keyword_code(call, constants)
+            found |= {code for one in call.args[1:2] for code in _text(one, constants)}
+    return found
+
+
+def event_names(modules: Iterable[ast.Module], statements: Iterable[str]) -> set[str]:
+    """Return the names of events that move no state: those of SQL statements and of notes."""
+    modules = list(modules)
+    constants = _constants(modules)
+    found: set[str] = set()
+    for text in statements:
+        for inserted in _INSERT.findall(text):
+            found |= set(re.findall(r"'([a-z_.]+)'", inserted)) - _NOT_EVENTS
+    for module in modules:
+        for call in _calls(module, {"Note"}):
+            found |= {name for one in call.args[1:2] for name in _text(one, constants)}
+    return found
+
+
+def _calls(module: ast.Module, names: set[str]) -> Iterator[ast.Call]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+            if name in names:
+                yield node
+
+
+def _keyword_code(call: ast.Call, constants: dict[str, str]) -> set[str]:
+    given = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
+    return {code for value in given for code in _text(value, constants)}
+
+
+def _class_codes(modules: list[ast.Module]) -> Iterator[str]:
+    for module in modules:
+        for node in ast.walk(module):
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            if isinstance(node, ast.AnnAssign):
+                targets = [node.target]
+            if any(isinstance(t, ast.Name) and t.id == "default_code" for t in targets):
+                value = getattr(node, "value", None)
+                if isinstance(value, ast.Constant):
+                    yield str(value.value)
+
+
+def _constants(modules: list[ast.Module]) -> dict[str, str]:
+    """Map NAME = "text" of every module; two modules never give one name two texts here."""
+    found: dict[str, str] = {}
+    for module in modules:
+        for node in module.body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+                for target in node.targets:
+                    if isinstance(target, ast.Name) and isinstance(node.value.value, str):
+                        found[target.id] = node.value.value
+    return found
+
+
+def _text(node: ast.expr, constants: dict[str, str]) -> set[str]:
+    texts: set[str] = set()
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        texts = {node.value}
+    elif isinstance(node, ast.Name) and node.id in constants:
+        texts = {constants[node.id]}
+    elif isinstance(node, ast.Attribute) and node.attr in constants:
+        texts = {constants[node.attr]}
+    elif isinstance(node, ast.IfExp):
+        texts = _text(node.body, constants) | _text(node.orelse, constants)
+    return {text for text in texts if _CODE.fullmatch(text)}

@@ -1,0 +1,159 @@
+"""Reads the blocks of a Markdown page and runs them in order, as a reader would.
+
+An HTML comment right above a block says what is special about it:
+`file: NAME` writes it beside the page's other files; `background` starts each line and waits until
+it says that it is ready; `exit: N` is the last line's exit code; `repeat until: N` runs the block
+again until it ends so; `prints` is text that the commands above have printed; `not run: REASON`
+leaves it out. Blocks of other languages than those in RUN are text.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..support.waiting import wait_until
+
+RUN = ("python", "sh", "toml")
+DEADLINE_SECONDS = 40.0
+READY = "ready"
+_PAUSE_SECONDS = 0.5
+_FENCE = re.compile(
+    r"(?:^<!-- (?P<note>[^\n]*?) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block. `what` and `value` are the comment's two halves."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+    what: str = ""
+    value: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for a message."""
+        return f"{self.page}:{self.line}"
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is for the machine to run, now or not."""
+        return self.language in RUN
+
+
+def blocks(page: Path, root: Path) -> list[Block]:
+    """Return the fenced blocks of a page in order."""
+    text = page.read_text(encoding="utf-8")
+    return list(_blocks(str(page.relative_to(root)), text))
+
+
+def _blocks(name: str, text: str) -> Iterator[Block]:
+    for match in _FENCE.finditer(text):
+        what, _, value = (match["note"] or "").partition(":")
+        line = text.count("\n", 0, match.start("text"))
+        yield Block(name, line, match["language"], match["text"], what.strip(), value.strip())
+
+
+@dataclass
+class Reader:
+    """Somebody who follows a page in a folder of their own."""
+
+    folder: Path
+    environ: Mapping[str, str]
+    printed: str = ""
+    _names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__page__"})
+    _started: list[subprocess.Popen[str]] = field(default_factory=list)
+    _readers: list[threading.Thread] = field(default_factory=list)
+
+    def follow(self, block: Block) -> None:
+        """Do what one block says. Raises AssertionError where it does not work."""
+        if block.what == "prints":
+            self._compare(block)
+        elif block.what == "file":
+            (self.folder / block.value).write_text(block.text, encoding="utf-8")
+        elif block.what == "background":
+            for line in block.text.splitlines():
+                self._start(line, block)
+        elif block.runs and block.what != "not run":
+            getattr(self, f"_{block.language}")(block)
+
+    def close(self) -> None:
+        """End what runs in the background, in good order."""
+        for process in self._started:
+            process.send_signal(signal.SIGTERM)
+        for process in self._started:
+            process.wait(DEADLINE_SECONDS)
+        for reader in self._readers:
+            reader.join(DEADLINE_SECONDS)
+
+    def _python(self, block: Block) -> None:
+        exec(compile(block.text, block.place, "exec"), self._names)
+
+    def _toml(self, block: Block) -> None:
+        tomllib.loads(block.text)
+
+    def _sh(self, block: Block) -> None:
+        wanted = int(block.value) if block.value else 0
+        until = time.monotonic() + DEADLINE_SECONDS
+        ended = self._shell(block.text)
+        while block.what == "repeat until" and ended.returncode != wanted:
+            assert time.monotonic() < until, f"{block.place}: {ended.stdout}{ended.stderr}"
+            threading.Event().wait(_PAUSE_SECONDS)
+            ended = self._shell(block.text)
+        self.printed += ended.stdout
+        said = f"{block.place} ended with {ended.returncode}: {ended.stdout}{ended.stderr}"
+        assert ended.returncode == wanted, said
+
+    def _shell(self, text: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["/bin/sh", "-e", "-c", text], cwd=self.folder, env=dict(self.environ), text=True,
+            capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=DEADLINE_SECONDS,
+        )  # fmt: skip
+
+    def _start(self, line: str, block: Block) -> None:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {line}"], cwd=self.folder, env=dict(self.environ), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        self._started.append(process)
+        said: list[str] = []
+        reader = threading.Thread(target=_drain, args=(process, said))
+        reader.start()
+        self._readers.append(reader)
+        wait_until(
+            lambda: any(READY in one for one in said) or process.poll() is not None,
+            DEADLINE_SECONDS,
+            f"{line} is ready",
+        )
+        assert process.poll() is None, f"{block.place}: {line} ended: {''.join(said)}"
+
+    def _compare(self, block: Block) -> None:
+        missing = [line for line in block.text.splitlines() if line not in self.printed]
+        assert not missing, f"{block.place}: not printed: {missing}; printed: {self.printed}"
+
+
+def _drain(process: subprocess.Popen[str], said: list[str]) -> None:
+    assert process.stdout is not None
+    with process.stdout:
+        for line in process.stdout:
+            said.append(line)
+
+
+def clean_environment() -> dict[str, str]:
+    """Return this process's environment without settings, with this Python's commands first."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ACKBOX_")}
+    folder = str(Path(sys.executable).parent)
+    return {**kept, "PATH": f"{folder}{os.pathsep}{kept.get('PATH', '')}"}
