@@ -20,10 +20,11 @@ from ..outbox.defaults import DEFAULTS
 from ..outbox.intent import Draft, Terms, content_of, draft_of
 from ..outbox.model import Actor, Move, State
 from ..outbox.outcome import Applied
+from ..outbox.records import Write, observation_of
 from ..outbox.shell.bind_store import SETTLED
 from ..outbox.shell.claim_store import ClaimStore, Incarnation, served_name
 from ..outbox.shell.database import Database
-from ..outbox.shell.edge_batch import Write, move_record, observation_of
+from ..outbox.shell.edge_batch import move_record
 from ..outbox.shell.planner_store import draft_record
 from ..outbox.shell.statements import Statements
 

@@ -1,7 +1,8 @@
 """Binding settled rows to the plan, and handing bound ones over: which batch is looked at when.
 
-Pure generators over `commands`. A row is bound once, by the condition of `transitions.BIND`; what
-it must wait for (an undo, a divergence) is not waited for here: whoever ends it asks anew.
+Pure generators over `commands`; may import `model`. A row is bound once, by the condition of
+`transitions.BIND`; what it must wait for (an undo, a divergence) is not waited for here: whoever
+ends it asks anew.
 """
 
 from __future__ import annotations
@@ -11,6 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from .commands import BindAnswer, BindBatch, FindBound, FindSettled, HandOverBatch
+from .model import Row
+
+STALE = "stale"
+DUPLICATE = "duplicate"
+WAITING = "waiting"
+
+
+def answer_unbound(row: Row) -> str:
+    """Return why a settled row was not bound; the statement bind_rest says the same.
+
+    WAITING: an undo or a divergence is open, and whoever ends it asks anew.
+    """
+    if not row.live:
+        return STALE
+    return DUPLICATE if row.bound_at is not None else WAITING
 
 
 @dataclass(frozen=True, slots=True)

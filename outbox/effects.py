@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 from .guards import NOW
@@ -101,6 +102,7 @@ def _entry_sql(target: State) -> dict[str, str]:
     }
 
 
+@cache
 def entry(target: State) -> Effect:
     """Return the effect that every edge into `target` writes."""
     return Effect(

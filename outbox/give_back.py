@@ -1,18 +1,27 @@
 """Which edge an unsent attempt takes: back to the queue, called off, or refused by a limit.
 
-Pure; may import `model`, `guards` and `backoff`. Decided on the locked row; never by a count of
-claims, since load must not end a row.
+Pure; may import `commands`, `model`, `guards` and `backoff`. Decided on the locked row; never by a
+count of claims, since load must not end a row.
 """
 
 from __future__ import annotations
 
 from .backoff import backoff_seconds
+from .commands import GiveBack
 from .guards import is_wanted
-from .model import Move, Row, World
+from .model import Move, Row, State, World
 
 UNSERVED = "no_worker_for_tool"
 UNREADY_REASONS = frozenset({"prepare_failed", "build_failed", UNSERVED})
 STALE_READ_SET = "stale_read_set"
+
+
+def moves_of(command: GiveBack, row: Row, world: World) -> tuple[Move, ...]:
+    """Return `moves_for` a command; none where the row is not this attempt's unmarked one."""
+    fence = command.claim.fence
+    if row.state is not State.EXECUTING or row.fence != fence:
+        return ()
+    return moves_for(row, fence, command.reason, command.delay_seconds, world)
 
 
 def moves_for(

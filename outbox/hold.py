@@ -2,7 +2,7 @@
 
 Level-triggered: every decision is made from the step as it stands under its lock, so that no
 release depends on an event having been seen. Pure; may import `model`, `guards`, `transitions`,
-`contract` and `commands`.
+`contract`, `compensate` and `commands`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from .commands import (
     Ring,
     RingResults,
 )
+from .compensate import TOOL_UNKNOWN
 from .contract import ToolContract
+from .defaults import Limits
 from .guards import adoptable_owner, is_quiet, is_wanted
-from .model import SETTLED_STATES, GateDecision, Move, Row, State, World
+from .model import SETTLED_STATES, GateDecision, Move, Refusal, Row, State, World
 from .transitions import refusal_of
 
 MOVED_ON = "moved_on"
@@ -39,6 +41,7 @@ PERSON = "person"
 COMPENSATION_FAILED = "compensation_failed"
 PERSONS_REASONS = frozenset({DIVERGENCE, PERSON, COMPENSATION_FAILED})
 """Nothing but a person moves a row that is held for one of these."""
+_NOT_FOR_A_PERSON = frozenset({"not_quiet", "awaiting_ack", TOOL_UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,21 @@ def _undo_first(
     if not is_quiet(owner, world.now):
         return HoldDecision(NOT_QUIET, generation=owner.generation)
     return HoldDecision(COMPENSATING, owner=owner.seq, generation=owner.generation)
+
+
+def refused(decision: HoldDecision, refusal: Refusal) -> HoldDecision:
+    """Return why the row stays held where the compensation that it waits for was refused."""
+    reason = refusal.code if refusal.code in _NOT_FOR_A_PERSON else PERSON
+    return HoldDecision(reason, generation=decision.generation)
+
+
+def next_look_seconds(age_seconds: float, share: float, limits: Limits) -> float:
+    """Return when a row that stays held is looked at again: after a quarter of its age.
+
+    The statement rearm_hold computes the same.
+    """
+    quarter = max(limits.backoff_base_seconds, age_seconds / 4)
+    return min(limits.backoff_cap_seconds, quarter) * (0.5 + share / 2)
 
 
 @dataclass(frozen=True, slots=True)

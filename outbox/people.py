@@ -6,6 +6,7 @@ the person saw: if the row has moved on meanwhile, it is refused and nothing is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -122,6 +123,84 @@ def release(row: Row, said: Said, *, may_duplicate: bool, divergence: datetime |
         may_duplicate=may_duplicate, divergence=divergence,
     )  # fmt: skip
     return Wish(move)
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A row that shares divergences with the one spoken about: of its step, or undoing one of it.
+
+    `divergence` is the number of its latest divergence event.
+    """
+
+    seq: int
+    compensates: int | None
+    divergence: int | None
+    row: Row
+
+
+def latest_divergence(family: Sequence[Relative]) -> int | None:
+    """Return the number of the latest divergence on record: the one that has to be quoted."""
+    numbers = [one.divergence for one in family if one.divergence is not None]
+    return max(numbers, default=None)
+
+
+def decide_release(
+    row: Row,
+    said: Said,
+    world: World,
+    intent_id: str,
+    family: Sequence[Relative],
+    *,
+    may_duplicate: bool,
+    divergence: int | None,
+) -> Wish | Denied:
+    """Return the release that a person asks for, or why it is denied."""
+    if said.fence is not None and said.fence != row.fence:
+        return explained(row, Refusal("stale_fence"), world, intent_id)
+    quoted = divergence is not None and divergence == latest_divergence(family)
+    if divergence is not None and not quoted:
+        return stale_divergence(intent_id)
+    seen = row.diverged_at if quoted else None
+    wish = release(row, said, may_duplicate=may_duplicate, divergence=seen)
+    return denial(row, wish, world, intent_id) or wish
+
+
+def refusal_to_close(
+    family: Sequence[Relative], divergence: int, verdict: Verdict, intent_id: str
+) -> Denied | None:
+    """Return why a divergence may not be closed so, None where it may."""
+    show = f"ackbox show {intent_id}"
+    if not any(one.row.diverged_at is not None for one in family):
+        return Denied(NO_DIVERGENCE, "none is open", None, show)
+    if divergence != latest_divergence(family):
+        return stale_divergence(intent_id)
+    if verdict is Verdict.STANDS and _undid_a_standing_target(family, divergence):
+        return Denied(
+            RESOLVE_FIRST, "the compensation took effect, its target still stands",
+            None, f"ackbox resolve {intent_id} --undone",
+        )  # fmt: skip
+    return None
+
+
+def _undid_a_standing_target(family: Sequence[Relative], divergence: int) -> bool:
+    spoken_of = next(one for one in family if one.divergence == divergence)
+    if spoken_of.compensates is None:
+        return False
+    target = next(one.row for one in family if one.seq == spoken_of.compensates)
+    return spoken_of.row.state is not State.COMMITTED and target.state is State.COMMITTED
+
+
+def risks(wish: Wish) -> dict[str, Any] | None:
+    """Return the risks that a statement takes on, for its event; None where there is none."""
+    risks = {"may_duplicate": wish.move.may_duplicate, "drop_handle": wish.move.drop_handle}
+    taken = {name: True for name, risked in risks.items() if risked}
+    return taken or None
+
+
+def stale_divergence(intent_id: str) -> Denied:
+    """Return the denial of a statement that does not quote the latest divergence."""
+    detail = "it is not the latest divergence on record: there is more to see"
+    return Denied(STALE_DIVERGENCE, detail, None, f"ackbox show {intent_id}")
 
 
 def _move(row: Row, said: Said, edge: str) -> Move:

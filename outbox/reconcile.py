@@ -1,7 +1,7 @@
 """The ladder for unknown outcomes: which rung comes next, and what a probe's answer does to a row.
 
 Only decisions; asking the tool is done by the workers' reconciler, which walks these rungs. Pure;
-may import `model`, `record`, `guards`, `backoff` and `commands`.
+may import `model`, `record`, `records`, `guards`, `backoff` and `commands`.
 
 The rungs in order: evidence (never waits for us), probe, one legal resend with the same key,
 wait, and at the end a person. A rung that undoes instead would stand before the park in
@@ -12,15 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TypeAlias
+from uuid import UUID
 
+from . import guards
 from .backoff import backoff_seconds
-from .commands import RecordProbe, Unresolved
+from .commands import Claimed, RecordProbe, Resend, Unresolved
 from .contract import ProbeStrength
 from .defaults import DEFAULTS, Limits
 from .model import Move, Row, State, World
-from .outcome import Applied
+from .outcome import Applied, NotApplied, Unknown
 from .record import decide as decide_outcome
+from .records import Observation, observation_of
 
 FOUND = "found"
 ABSENT = "absent"
@@ -143,3 +147,63 @@ def _found(
         fence = probe.claim.fence
         moves = (replace(decided.move, fence=fence, decisive=False, reason=FOUND),)
     return ProbeDecision(moves, decided.diverge or bool(strangers), decided.code)
+
+
+def probe_observation(probe: RecordProbe, number: int) -> Observation:
+    """Return what is kept of a probe's answer; `number` tells the looks under one fence apart."""
+    if probe.answer == FOUND:
+        return observation_of(Applied(probe.ref, probe.result), "probe", number)
+    if probe.answer == ABSENT:
+        return observation_of(NotApplied(probe.reason, code=ABSENT), "probe", number)
+    return observation_of(Unknown(probe.reason, code=probe.answer), "probe", number)
+
+
+def divergence_reason(probe: RecordProbe) -> str:
+    """Return the reason of the divergence that a probe's answer opens."""
+    return "two_effects" if probe.others else "divergence"
+
+
+def resend_move(command: Resend, owner: UUID) -> Move:
+    """Return the move by which a reconciler takes a row for one more send under its key."""
+    claim = command.claim
+    return Move(
+        "resend", claim.seq, State.INDETERMINATE, fence=claim.fence, owner=owner,
+        digest=command.digest, reason="same_key",
+    )  # fmt: skip
+
+
+def resent(claim: Claimed, fence: int) -> Claimed:
+    """Return the claim as the resend holds it."""
+    return replace(claim, fence=fence, sends=claim.sends + 1)
+
+
+_LOST_FOR_GOOD = (
+    guards.key_trusted, guards.in_key_window, guards.resends_left, guards.wanted_or_successor,
+)  # fmt: skip
+_MAY_PASS = (
+    guards.undiverged, guards.quiet, guards.no_undo, guards.unpaused, guards.read_set_holds,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Prospects:
+    """The flags of `Unresolved` that say what is left; the statement find_unknown has them too."""
+
+    resend_later: bool
+    may_resend: bool
+    too_old: bool
+
+
+def prospects(row: Row, world: World) -> Prospects:
+    """Return which rungs are left for an unknown row, but for its request's digest."""
+    move = Move("resend", row.seq, row.state)
+    later = all(guard.holds(row, move, world) for guard in _LOST_FOR_GOOD)
+    now = later and all(guard.holds(row, move, world) for guard in _MAY_PASS)
+    return Prospects(later, now, _too_old(row, world))
+
+
+def _too_old(row: Row, world: World) -> bool:
+    if row.unknown_since is None or world.contract is None:
+        return False
+    limit = timedelta(seconds=world.contract.park_after_seconds)
+    return row.unknown_since + limit <= world.now

@@ -1,7 +1,8 @@
 """What one recorded outcome does to its row: the edge to take and the facts to keep.
 
-Pure; may import `model`, `outcome`, `guards` and `contract`. Both stores call `decide` on a locked
-row and then perform what it returns; the edge's own guards are checked once more by the statement.
+Pure; may import `commands`, `model`, `outcome`, `guards`, `contract` and `records`. Both stores
+call `decide` on a locked row and then perform what it returns; the guards of the edge are checked
+once more by the statement.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from .backoff import backoff_seconds
+from .commands import Recorded
 from .contract import KeyKind
 from .guards import is_wanted
 from .model import Move, Row, State, World
 from .outcome import Accepted, Answer, Applied, NotApplied, Outcome, Unknown
+from .records import Moved
 
 _EVIDENCE_OPENS = frozenset(
     {State.HELD, State.QUEUED, State.EXECUTING, State.FAILED, State.CANCELLED}
@@ -55,6 +58,14 @@ def decide(
     if isinstance(outcome, NotApplied):
         return _not_applied(row, outcome, fence, world)
     return _unknown(row, outcome, fence)
+
+
+def recorded(decision: Decision, moved: Moved | None, before: State) -> Recorded:
+    """Return the reply to an attempt; `moved` None where no edge was taken from `before`."""
+    if moved is not None:
+        return Recorded(moved.edge, moved.state, decision.code)
+    code = decision.code if decision.move is None else "guard_failed"
+    return Recorded(None, before, code)
 
 
 def _move(row: Row, edge: str, fence: int | None, **said: object) -> Move:

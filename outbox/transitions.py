@@ -15,13 +15,14 @@ Pure; may import `guards`, `effects` and `model`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 from . import effects as e
 from . import guards as g
 from .effects import Effect
 from .guards import Guard
-from .model import Actor, Move, Refusal, Row, State, World
+from .model import Actor, Move, Refusal, Row, State, World, changed
 
 S = State
 A = Actor
@@ -223,10 +224,10 @@ def apply(row: Row, move: Move, world: World) -> Row | Refusal:
     refused = refusal_of(row, move, world)
     if refused is not None:
         return refused
-    after = row
+    columns: dict[str, Any] = {}
     for effect in EDGE[move.edge].writes:
-        after = replace(after, **effect.change(row, move, world))
-    return after
+        columns.update(effect.change(row, move, world))
+    return changed(row, columns)
 
 
 def where_sql(edge: Edge) -> str:

@@ -19,10 +19,11 @@ from sqlalchemy.exc import DBAPIError
 
 from ..commands import GiveBack, Marked, MarkSend, NotMarked, Record, Recorded
 from ..defaults import Limits
-from ..give_back import moves_for
+from ..give_back import moves_of
+from ..marking import AfterLostCommit, after_lost_commit, mark_move
 from ..model import SETTLED_STATES, Actor, Move, State
 from ..outcome import Accepted, Applied, NotApplied, Outcome
-from ..record import Decision, decide
+from ..record import Decision, decide, recorded
 from ..transitions import EDGE, refusal_of
 from .database import CommitUnknown, Database, LockTimeout
 from .divergence import diverge
@@ -78,7 +79,7 @@ class AttemptStore:
     def _mark(
         self, connection: Connection, batch: Sequence[MarkSend], owner: UUID
     ) -> dict[int, Marked | NotMarked]:
-        moves = {command.claim.seq: _mark_move(command, owner) for command in batch}
+        moves = {command.claim.seq: mark_move(command, owner) for command in batch}
         writes = [
             Write(moves[command.claim.seq], Actor.WORKER, command.claim.contract_id)
             for command in batch
@@ -90,12 +91,11 @@ class AttemptStore:
 
     def _mark_again(self, batch: Sequence[MarkSend], owner: UUID) -> dict[int, Marked | NotMarked]:
         states = self._database.run(lambda c: self._held(c, batch, owner))
-        again = [command for command in batch if states.get(command.claim.seq) == "executing"]
+        next_of = {one.claim.seq: after_lost_commit(states.get(one.claim.seq)) for one in batch}
+        again = [one for one in batch if next_of[one.claim.seq] is AfterLostCommit.MARK_AGAIN]
         done: dict[int, Marked | NotMarked] = {
-            command.claim.seq: Marked()
-            if states.get(command.claim.seq) == "awaiting_ack"
-            else NotMarked("commit_unknown")
-            for command in batch
+            seq: Marked() if what is AfterLostCommit.GO_ON else NotMarked("commit_unknown")
+            for seq, what in next_of.items()
         }
         if again:
             # One lost acknowledgement is followed up; a second one in a row sends nothing.
@@ -104,11 +104,11 @@ class AttemptStore:
 
     def _held(
         self, connection: Connection, batch: Sequence[MarkSend], owner: UUID
-    ) -> dict[int, str]:
+    ) -> dict[int, State]:
         held = [{"seq": command.claim.seq, "fence": command.claim.fence} for command in batch]
         statement, _ = self._statements.named("reread")
         rows = connection.execute(statement, {"held": json.dumps(held), "owner": str(owner)})
-        return {row.seq: row.state for row in rows}
+        return {row.seq: State(row.state) for row in rows}
 
     def _why_not(self, connection: Connection, moves: Sequence[Move]) -> dict[int, str]:
         if not moves:
@@ -168,7 +168,7 @@ class AttemptStore:
         moved = perform(connection, self._statements, writes)
         self._keep_rest(connection, batch, decisions, moved)
         return [
-            _recorded(decision, moved.get(record.claim.seq), locked[record.claim.seq])
+            recorded(decision, moved.get(record.claim.seq), locked[record.claim.seq].row.state)
             for record, decision in zip(batch, decisions, strict=True)
         ]
 
@@ -257,8 +257,9 @@ class AttemptStore:
     def _give_back(self, connection: Connection, batch: Sequence[GiveBack]) -> list[Recorded]:
         locked = self._reader.lock(connection, [command.claim.seq for command in batch])
         tries = {
-            command.claim.seq: list(_give_back_moves(command, locked[command.claim.seq]))
+            seq: list(moves_of(command, locked[seq].row, locked[seq].world))
             for command in batch
+            for seq in (command.claim.seq,)
         }
         moved: dict[int, Moved] = {}
         while any(tries.values()):
@@ -271,7 +272,7 @@ class AttemptStore:
             moved |= done
             tries = {seq: moves for seq, moves in tries.items() if seq not in done}
         return [
-            _recorded(Decision(code="stale_fence"), moved.get(seq), locked[seq])
+            recorded(Decision(code="stale_fence"), moved.get(seq), locked[seq].row.state)
             for seq in (command.claim.seq for command in batch)
         ]
 
@@ -312,33 +313,10 @@ def _not_given_back(command: GiveBack, error: DBAPIError) -> Recorded:
     return Recorded(None, None, "not_storable")
 
 
-def _mark_move(command: MarkSend, owner: UUID) -> Move:
-    claim = command.claim
-    return Move(
-        "send", claim.seq, State.EXECUTING, fence=claim.fence, owner=owner,
-        digest=command.digest, handle=command.handle,
-    )  # fmt: skip
-
-
-def _give_back_moves(command: GiveBack, found: Locked) -> tuple[Move, ...]:
-    if found.row.state is not State.EXECUTING or found.row.fence != command.claim.fence:
-        return ()
-    return moves_for(
-        found.row, command.claim.fence, command.reason, command.delay_seconds, found.world
-    )
-
-
 def _give_back_write(move: Move, command: GiveBack, found: Locked) -> Write:
     settles = EDGE[move.edge].target in SETTLED_STATES
     seen = order(command.reason) if settles else None
     return Write(move, Actor.WORKER, found.row.contract_id, seen)
-
-
-def _recorded(decision: Decision, moved: Moved | None, found: Locked) -> Recorded:
-    if moved is not None:
-        return Recorded(moved.edge, moved.state, decision.code)
-    code = decision.code if decision.move is None else "guard_failed"
-    return Recorded(None, found.row.state, code)
 
 
 def _rounds(seqs: Sequence[int]) -> list[list[int]]:

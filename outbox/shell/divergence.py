@@ -11,7 +11,8 @@ import structlog
 from sqlalchemy import Connection
 
 from ..model import Actor, Move, State
-from .edge_batch import Note, Write, note, take_edges
+from ..records import Note, Write
+from .edge_batch import note, take_edges
 from .statements import Statements
 
 _log = structlog.get_logger(__name__)

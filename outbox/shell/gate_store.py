@@ -13,13 +13,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from ..model import Actor, GateDecision, Move, Refusal, State
-from .moves import Write, order, perform
+from ..gates import REJECTED, TIMED_OUT, refusal_to_decide, rejection
+from ..model import Actor, GateDecision, Refusal, State
+from .moves import Write, perform
 from .rows import RowReader
 from .statements import Statements
 
-TIMED_OUT = "gate_timed_out"
-REJECTED = "gate_rejected"
+__all__ = ["REJECTED", "TIMED_OUT", "Gate", "decide_gate", "gates_due", "read_gate"]
+__all__ += ["time_out_gate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +87,8 @@ def decide_gate(
 
 def _why_not(gate: Gate | None, fingerprint: str) -> Refusal:
     if gate is None:
-        return Refusal("no_gate", "the row waits for no approval")
-    if gate.decision is not GateDecision.OPEN:
-        return Refusal("gate_decided", f"{gate.decision.value} by {gate.actor}")
-    if gate.fingerprint != fingerprint:
-        return Refusal("gate_changed", "the arguments are not the ones that were reviewed")
-    return Refusal("not_held", f"the row is {gate.state.value} by now")
+        return refusal_to_decide(None, None, "", fingerprint, State.HELD)
+    return refusal_to_decide(gate.decision, gate.actor, gate.fingerprint, fingerprint, gate.state)
 
 
 def _withdraw(
@@ -104,9 +101,7 @@ def _withdraw(
     reason: str,
 ) -> None:
     found = reader.lock(connection, [seq])[seq]
-    why = TIMED_OUT if reason == TIMED_OUT else REJECTED
-    move = Move("withdraw.cancel", seq, found.row.state, reason=why)
-    seen = order(f"{why}: {reason}" if why == REJECTED else why)
+    move, seen = rejection(found.row, reason)
     write = Write(move, actor, found.row.contract_id, seen, actor_name=actor_name)
     perform(connection, statements, [write])
 

@@ -20,9 +20,9 @@ import structlog
 from sqlalchemy import Connection, RowMapping
 
 from ..commands import HoldAnswer
-from ..compensate import TOOL_UNKNOWN, CompensationRequest
+from ..compensate import CompensationRequest
 from ..defaults import Limits
-from ..hold import COMPENSATING, MOVED_ON, PERSON, HoldDecision, decide
+from ..hold import COMPENSATING, MOVED_ON, HoldDecision, decide, refused
 from ..model import SETTLED_STATES, Actor, Move, Refusal, Row, State
 from ..transitions import EDGE
 from .compensation_store import finish_undo, order_compensation
@@ -33,7 +33,6 @@ from .statements import Statements
 
 _log = structlog.get_logger(__name__)
 LOCKED = "locked"
-_NOT_FOR_A_PERSON = frozenset({"not_quiet", "awaiting_ack", TOOL_UNKNOWN})
 
 
 class HoldStore:
@@ -122,20 +121,15 @@ def order_for_hold(
     if decision.owner != owner:
         return _carry_out(connection, statements, found, decision, share)
     if isinstance(plan, Refusal):
-        return _carry_out(connection, statements, found, _refused(decision, plan), share)
+        return _carry_out(connection, statements, found, refused(decision, plan), share)
     answer = order_compensation(
         connection, statements, reader,
         seq=owner, plan=plan, actor=Actor.OUTBOX, reason=f"in the way of row {seq}",
     )  # fmt: skip
     if isinstance(answer, Refusal):
-        return _carry_out(connection, statements, found, _refused(decision, answer), share)
+        return _carry_out(connection, statements, found, refused(decision, answer), share)
     _carry_out(connection, statements, found, replace(decision, owner=None), share)
     return HoldAnswer("order", COMPENSATING, plan.content.lane)
-
-
-def _refused(decision: HoldDecision, refusal: Refusal) -> HoldDecision:
-    reason = refusal.code if refusal.code in _NOT_FOR_A_PERSON else PERSON
-    return HoldDecision(reason, generation=decision.generation)
 
 
 def _decide(

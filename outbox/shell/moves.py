@@ -11,18 +11,9 @@ from collections.abc import Iterable
 from sqlalchemy import Connection
 
 from ..model import Actor, State
+from ..records import Moved, Note, Observation, Write, observation_of, order
 from .divergence import diverge
-from .edge_batch import (
-    Moved,
-    Note,
-    Observation,
-    Write,
-    note,
-    observation_of,
-    observe,
-    order,
-    take_edges,
-)
+from .edge_batch import note, observe, take_edges
 from .statements import Statements
 
 __all__ = [

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, RowMapping
 
 from .. import people
 from ..defaults import Limits
-from ..model import Actor, Refusal, State
-from ..people import Denied, Said, Stated, Verdict, Wish
+from ..model import Actor, State
+from ..people import Denied, Relative, Said, Stated, Verdict, Wish
 from .compensation_store import adopters_follow
 from .database import Database
 from .moves import Note, Observation, Write, note, observation_of, observe, perform
@@ -130,7 +130,7 @@ class PeopleStore:
         if wish.outcome is not None:
             number = self._number(connection, found, wish.move.fence or 0)
             seen = observation_of(wish.outcome, "statement", number)
-        detail = _risks(wish)
+        detail = people.risks(wish)
         return Write(wish.move, Actor.PERSON, found.row.contract_id, seen, said.actor_name, detail)
 
     def _number(self, connection: Connection, found: Locked, fence: int) -> int:
@@ -146,18 +146,13 @@ class PeopleStore:
         if isinstance(step, Denied):
             return step
         row = step.found.row
-        if said.fence is not None and said.fence != row.fence:
-            stale = Refusal("stale_fence")
-            return people.explained(row, stale, step.found.world, step.intent_id)
-        quoted = self._quotes_latest(connection, said.seq, divergence)
-        if divergence is not None and not quoted:
-            return _stale_divergence(step)
-        wish = people.release(
-            row, said, may_duplicate=may_duplicate,
-            divergence=row.diverged_at if quoted else None,
+        wish = people.decide_release(
+            row, said, step.found.world, step.intent_id, self._relatives(connection, said.seq),
+            may_duplicate=may_duplicate, divergence=divergence,
         )  # fmt: skip
-        denied = people.denial(row, wish, step.found.world, step.intent_id)
-        answer = denied or self._write(connection, said, step, wish)
+        if isinstance(wish, Denied):
+            return wish
+        answer = self._write(connection, said, step, wish)
         if isinstance(answer, Stated) and row.diverged_at is not None:
             self._reset(connection, said.seq)
         return answer
@@ -169,16 +164,10 @@ class PeopleStore:
         step = self._lock(connection, said, family)
         if isinstance(step, Denied):
             return step
-        family = self._family(connection, said.seq)
-        if not self._is_open(connection, family):
-            return Denied(people.NO_DIVERGENCE, "none is open", None, _show(step))
-        if divergence != _latest(family):
-            return _stale_divergence(step)
-        if self._undid_a_standing_target(connection, family, divergence, verdict):
-            return Denied(
-                people.RESOLVE_FIRST, "the compensation took effect, its target still stands",
-                None, f"ackbox resolve {step.intent_id} --undone",
-            )  # fmt: skip
+        relatives = self._relatives(connection, said.seq)
+        denied = people.refusal_to_close(relatives, divergence, verdict, step.intent_id)
+        if denied is not None:
+            return denied
         self._keep_verdict(connection, said, step, divergence, verdict)
         self._reset(connection, said.seq)
         return Stated(said.seq, None, step.found.row.state, step.found.row.fence)
@@ -201,27 +190,13 @@ class PeopleStore:
             ],
         )  # fmt: skip
 
-    def _undid_a_standing_target(
-        self,
-        connection: Connection,
-        family: Sequence[RowMapping],
-        divergence: int,
-        verdict: Verdict,
-    ) -> bool:
-        spoken_of = next(row for row in family if row["divergence"] == divergence)
-        if spoken_of["compensates"] is None or verdict is not Verdict.STANDS:
-            return False
-        locked = self._reader.lock(connection, [spoken_of["seq"], spoken_of["compensates"]])
-        target = locked[spoken_of["compensates"]].row
-        done = locked[spoken_of["seq"]].row.state is State.COMMITTED
-        return not done and target.state is State.COMMITTED
-
-    def _is_open(self, connection: Connection, family: Sequence[RowMapping]) -> bool:
+    def _relatives(self, connection: Connection, seq: int) -> list[Relative]:
+        family = self._family(connection, seq)
         locked = self._reader.lock(connection, [row["seq"] for row in family])
-        return any(found.row.diverged_at is not None for found in locked.values())
-
-    def _quotes_latest(self, connection: Connection, seq: int, divergence: int | None) -> bool:
-        return divergence is not None and divergence == _latest(self._family(connection, seq))
+        return [
+            Relative(row["seq"], row["compensates"], row["divergence"], locked[row["seq"]].row)
+            for row in family
+        ]
 
     def _reset(self, connection: Connection, seq: int) -> None:
         family = [row["seq"] for row in self._family(connection, seq)]
@@ -255,21 +230,5 @@ class PeopleStore:
         return list(connection.execute(statement, {**limits, **values}).mappings())
 
 
-def _latest(family: Sequence[RowMapping]) -> int | None:
-    numbers = [row["divergence"] for row in family if row["divergence"] is not None]
-    return max(numbers, default=None)
-
-
-def _risks(wish: Wish) -> dict[str, Any] | None:
-    risks = {"may_duplicate": wish.move.may_duplicate, "drop_handle": wish.move.drop_handle}
-    taken = {name: True for name, risked in risks.items() if risked}
-    return taken or None
-
-
 def _show(step: _Step) -> str:
     return f"ackbox show {step.intent_id}"
-
-
-def _stale_divergence(step: _Step) -> Denied:
-    detail = "it is not the latest divergence on record: there is more to see"
-    return Denied(people.STALE_DIVERGENCE, detail, None, _show(step))

@@ -15,17 +15,20 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping
 
 from ..defaults import Limits
-from ..intent import Address, Content, Draft, Intent
-from ..model import (
-    SETTLED_STATES,
-    WITHDRAWABLE_STATES,
-    Actor,
-    GateDecision,
-    Move,
-    Refusal,
-    Row,
-    State,
+from ..generations import (
+    CANCELLED,
+    NOT_FOUND,
+    SUPERSEDED,
+    Stored,
+    answer_cancel,
+    answer_late_supersede,
+    answer_stored,
+    args_conflict,
+    release_of,
+    withdrawal_of,
 )
+from ..intent import Address, Content, Draft, Intent
+from ..model import Actor, GateDecision, Refusal, Row, State
 from ..telling import Generation
 from .moves import Note, Write, note, order, perform
 from .rows import Locked, RowReader
@@ -105,18 +108,17 @@ class PlannerStore:
         """
         locked = self._lock_step(connection, address)
         if not locked:
-            return Refusal("not_found", "no such intent")
+            return NOT_FOUND
         live = next((one for one in locked if one.row.live), None)
         if live is None or live.row.generation != from_generation:
             return self._repeated(connection, address, from_generation, content)
-        self._withdraw(connection, live, reason="superseded")
+        self._withdraw(connection, live, reason=SUPERSEDED)
         rows = self._execute(
             connection, "supersede", {"seq": live.row.seq, **_successor(content, deadline)}
         )
         (successor,) = rows
         intent = intent_of(successor, created=True)
-        release = Move("release", intent.seq, State.HELD, reason="nothing_to_wait_for")
-        perform(connection, self._statements, [Write(release, Actor.OUTBOX)])
+        perform(connection, self._statements, [Write(release_of(intent.seq), Actor.OUTBOX)])
         return intent
 
     def _repeated(
@@ -126,14 +128,10 @@ class PlannerStore:
         from_generation: int,
         content: Content | None,
     ) -> Intent | Refusal:
-        """Answer a supersede whose turn has passed: its own earlier success, or a refusal."""
         before = self.generation(connection, address, from_generation)
         after = self.generation(connection, address, from_generation + 1)
-        if before is not None and after is not None:
-            asked = content.fingerprint if content else before["fingerprint"]
-            if after["fingerprint"] == asked:
-                return intent_of(after, created=False)
-        return Refusal("stale_generation", f"generation {from_generation} is not live")
+        asked = content.fingerprint if content else None
+        return answer_late_supersede(from_generation, _stored(before), _stored(after), asked)
 
     def generation(
         self, connection: Connection, address: Address, generation: int
@@ -156,15 +154,13 @@ class PlannerStore:
         """
         locked = self._lock_step(connection, address)
         if not locked:
-            return Refusal("not_found", "no such intent")
+            return NOT_FOUND
         live = next((one for one in locked if one.row.live), None)
-        if live is None or address.generation not in (None, live.row.generation):
-            return Refusal("stale_generation", "a later generation is live")
-        if live.row.state is State.COMMITTED:
-            return Refusal("use_compensate", "the effect has happened")
-        if live.row.state in SETTLED_STATES:
-            return live.row.state
-        if self._withdraw(connection, live, reason="cancelled"):
+        answer = answer_cancel(live.row if live else None, address.generation)
+        if answer is not None:
+            return answer
+        assert live is not None, "the answer without a live row is a refusal"
+        if self._withdraw(connection, live, reason=CANCELLED):
             return State.CANCELLED
         self._execute(connection, "cancel_record", {"seq": live.row.seq})
         return live.row.state
@@ -172,9 +168,9 @@ class PlannerStore:
     def _withdraw(self, connection: Connection, live: Locked, reason: str) -> bool:
         """Cancel a locked row of which nothing was sent; False where a send may be open."""
         row = live.row
-        if row.state not in WITHDRAWABLE_STATES:
+        move = withdrawal_of(row, reason)
+        if move is None:
             return False
-        move = Move("withdraw.cancel", row.seq, row.state, fence=row.fence, reason=reason)
         write = Write(move, Actor.PLANNER, row.contract_id, order(reason))
         return row.seq in perform(connection, self._statements, [write])
 
@@ -269,21 +265,16 @@ def _answer(
     name = (draft.namespace, draft.intent_id)
     if name in created:
         if first[name].fingerprint != draft.fingerprint and not keep:
-            return _conflict()
+            return args_conflict()
         return _created(first[name], created[name], new=new)
-    rows = stored[name]
-    if not rows:
-        return Refusal("not_visible", "the id is taken by a row that cannot be read yet")
-    if keep:
-        return intent_of(next(row for row in rows if row["live"]), created=False)
-    oldest = rows[0]
-    if oldest["fingerprint"] != draft.fingerprint:
-        return _conflict()
-    return intent_of(oldest, created=False)
+    found = [one for row in stored[name] if (one := _stored(row)) is not None]
+    return answer_stored(draft, found, keep=keep)
 
 
-def _conflict() -> Refusal:
-    return Refusal("args_conflict", "the id is stored with another tool or other arguments")
+def _stored(row: RowMapping | None) -> Stored | None:
+    if row is None:
+        return None
+    return Stored(intent_of(row, created=False), row["fingerprint"], bool(row.get("live")))
 
 
 def _created(draft: Draft, seq: int, *, new: bool) -> Intent:

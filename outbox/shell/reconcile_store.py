@@ -28,9 +28,16 @@ from ..commands import (
 )
 from ..contract import ToolContract
 from ..defaults import Limits
-from ..model import SETTLED_STATES, Actor, Move, State, World
-from ..outcome import Applied, NotApplied, Unknown, to_document
-from ..reconcile import ABSENT, FOUND, ProbeDecision, decide_probe
+from ..model import SETTLED_STATES, Actor, State, World
+from ..reconcile import (
+    FOUND,
+    ProbeDecision,
+    decide_probe,
+    divergence_reason,
+    probe_observation,
+    resend_move,
+    resent,
+)
 from ..transitions import refusal_of
 from .claim_store import claimed_row, target_row
 from .database import CommitUnknown, Database
@@ -127,7 +134,7 @@ class ReconcileStore:
             return self._reread(command, owner)
 
     def _reread(self, command: Resend, owner: UUID) -> Claimed | NotMarked:
-        taken = _resent(command.claim, command.claim.fence + 1)
+        taken = resent(command.claim, command.claim.fence + 1)
         held = json.dumps([{"seq": taken.seq, "fence": taken.fence}])
         values = {"held": held, "owner": str(owner)}
         rows = self._database.run(lambda c: self._rows(c, "reread", values))
@@ -146,10 +153,6 @@ def _held(claim: Claimed) -> dict[str, int]:
     return {"seq": claim.seq, "fence": claim.fence}
 
 
-def _resent(claim: Claimed, fence: int) -> Claimed:
-    return replace(claim, fence=fence, sends=claim.sends + 1)
-
-
 def take_for_resend(
     connection: Connection,
     statements: Statements,
@@ -161,10 +164,7 @@ def take_for_resend(
     claim = command.claim
     step = reader.lock_step(connection, claim.seq)
     found = _own(step, claim.seq)
-    move = Move(
-        "resend", claim.seq, State.INDETERMINATE, fence=claim.fence, owner=owner,
-        digest=command.digest, reason="same_key",
-    )  # fmt: skip
+    move = resend_move(command, owner)
     write = Write(move, Actor.RECONCILER, found.row.contract_id)
     moved = perform(connection, statements, [write]).get(claim.seq)
     if moved is None:
@@ -172,7 +172,7 @@ def take_for_resend(
         return NotMarked(refused.code if refused else "not_marked")
     statement, _ = statements.named("open_attempt")
     connection.execute(statement, {"owner": str(owner), "seqs": [claim.seq]})
-    return _resent(claim, moved.fence)
+    return resent(claim, moved.fence)
 
 
 def record_probe(
@@ -202,8 +202,7 @@ def record_probe(
         detail = {"ref": command.ref, "others": list(command.others), "fence": claim.fence}
         diverge(
             connection, statements, claim.seq,
-            actor=Actor.RECONCILER, reason="two_effects" if command.others else "divergence",
-            detail=detail,
+            actor=Actor.RECONCILER, reason=divergence_reason(command), detail=detail,
         )  # fmt: skip
     if moved is None:
         return Recorded(None, found.row.state, decision.code)
@@ -233,14 +232,7 @@ def _observation(
     connection: Connection, statements: Statements, command: RecordProbe
 ) -> Observation:
     number = next_number(connection, statements, command.claim.seq, command.claim.fence, "probe")
-    if command.answer == FOUND:
-        document = to_document(Applied(command.ref, command.result))
-        return Observation("probe", "applied", document, number, command.ref)
-    if command.answer == ABSENT:
-        nothing = NotApplied(command.reason, code=ABSENT)
-        return Observation("probe", "not_applied", to_document(nothing), number)
-    unsure = Unknown(command.reason, code=command.answer)
-    return Observation("probe", "unknown", to_document(unsure), number)
+    return probe_observation(command, number)
 
 
 def next_number(

@@ -17,8 +17,6 @@ from ...outbox.outcome import NotApplied
 from ...tool_adapters.bounded import bounded
 from ...tool_adapters.contract import (
     Adapter,
-    Call,
-    CompensationTarget,
     Evidence,
     FunctionCall,
     HttpRequest,
@@ -28,6 +26,7 @@ from ...tool_adapters.registry import Registry
 from ...tool_adapters.shell.boottime import boottime_seconds
 from ...tool_adapters.shell.function_transport import FunctionTransport
 from ...tool_adapters.shell.http_transport import HttpTransport
+from ..calling import call_of
 from ..commands import Build, Classify, Encode, Exchange, Fetch, NoTool, Prepare, Probe, Raised
 
 Late = Callable[[Evidence], None]
@@ -128,23 +127,6 @@ class ToolDriver:
         return self._functions.exchange(
             request, send_by_boottime=send_by, limit_seconds=limit_seconds, on_late=on_late
         )
-
-
-def call_of(claim: Claimed) -> Call:
-    """Return what an adapter may see of a claimed row."""
-    return Call(
-        namespace=claim.namespace, intent_id=claim.intent_id, generation=claim.generation,
-        tool=claim.tool, version=claim.version, wire_key=claim.wire_key, args=claim.args,
-        sends=claim.sends, handle=claim.handle, traceparent=claim.traceparent,
-        compensates=_target_of(claim),
-    )  # fmt: skip
-
-
-def _target_of(claim: Claimed) -> CompensationTarget | None:
-    target = claim.target
-    if target is None:
-        return None
-    return CompensationTarget(target.wire_key, target.args, target.ref, target.result)
 
 
 def place_of(error: BaseException) -> str:
