@@ -14,28 +14,47 @@ from ..outbox.compensate import (
     CompensationRequest,
     compensation_request,
 )
+from ..outbox.errors import InvalidIntent
 from ..outbox.model import Refusal
-from .contract import CompensationTarget, NoHandle
+from .contract import CompensationPlan, CompensationTarget, NoHandle
 from .registry import Registry
+
+PLAN_FAILED = "plan_failed"
+"""The adapter could not say how its effect is undone: a person's turn."""
 
 
 def plan_compensation(
     registry: Registry, tool: str, version: int, target: Target
 ) -> CompensationRequest | Refusal:
-    """Return the request that undoes a target. Raises InvalidIntent for an adapter's bad args."""
-    adapter = registry.lookup(tool, version)
+    """Return the request that undoes a target, or why its adapter gives none.
+
+    An adapter that raises, or plans arguments that cannot be stored, is a refusal too: it must not
+    end the pass that asked.
+    """
+    adapter = registry.lookup(tool, version) or registry.latest(tool)
     if adapter is None:
-        return Refusal(TOOL_UNKNOWN, f"{tool} version {version} is not known here")
+        return Refusal(TOOL_UNKNOWN, f"{tool} is not known here")
     if not adapter.contract.compensates:
         return Refusal(NO_COMPENSATION, f"{tool} declares no compensation")
     seen = CompensationTarget(target.wire_key, target.args, target.ref, target.result)
-    plan = adapter.compensation(seen)
+    try:
+        plan = adapter.compensation(seen)
+    except Exception as error:  # noqa: BLE001 - a tool author's code: raising is an answer
+        return Refusal(PLAN_FAILED, f"compensation of {tool} raised {type(error).__name__}")
     if isinstance(plan, NoHandle):
         return Refusal(NO_HANDLE, "nothing is known by which the effect could be undone")
+    return _request(registry, plan)
+
+
+def _request(registry: Registry, plan: CompensationPlan) -> CompensationRequest | Refusal:
     undoing = registry.latest(plan.tool)
     if undoing is None:
         return Refusal(TOOL_UNKNOWN, f"{plan.tool} is not known here")
     contract = undoing.contract
-    return compensation_request(
-        plan.tool, contract.version, contract.lane, plan.args, ensure_absent=plan.ensure_absent
-    )
+    try:
+        return compensation_request(
+            plan.tool, contract.version, contract.lane, plan.args,
+            ensure_absent=plan.ensure_absent,
+        )  # fmt: skip
+    except InvalidIntent as error:
+        return Refusal(PLAN_FAILED, error.what)

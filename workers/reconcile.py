@@ -55,14 +55,18 @@ class Draw:
 def reconcile(unresolved: Unresolved, draw: Draw) -> Generator[Any, Any, None]:
     """Walk the ladder once for one row; every path ends with its next look or its settlement."""
     rung = next_rung(unresolved, probed=False, share=draw.share, limits=draw.limits)
-    if isinstance(rung, ProbeRung):
-        settled = yield from _probe_rung(unresolved)
-        if settled:
+    probed = isinstance(rung, ProbeRung)
+    if probed:
+        if (yield from _probe_rung(unresolved)):
             return
         rung = next_rung(unresolved, probed=True, share=draw.share, limits=draw.limits)
+    if isinstance(rung, ResendRung):
+        if (yield from _resend_rung(unresolved)):
+            return
+        rung = next_rung(
+            unresolved, probed=probed, share=draw.share, limits=draw.limits, resend_refused=True
+        )
     match rung:
-        case ResendRung():
-            yield from _resend_rung(unresolved)
         case ParkRung(reason=reason, delay_seconds=seconds):
             yield Park(unresolved.claim, reason, seconds)
         case WaitRung(delay_seconds=seconds):
@@ -70,8 +74,14 @@ def reconcile(unresolved: Unresolved, draw: Draw) -> Generator[Any, Any, None]:
 
 
 def _probe_rung(unresolved: Unresolved) -> Generator[Any, Any, bool]:
-    """Ask the tool and record its answer; True where the row is not unknown any more."""
+    """Ask the tool and record its answer; True where the row is not unknown any more.
+
+    A process that does not know the tool leaves the row to others and uses up none of its probes.
+    """
     answer = yield from _ask(unresolved.claim)
+    if isinstance(answer, NoTool):
+        yield LookAgain(unresolved.claim, GIVE_BACK_SECONDS)
+        return True
     recorded: Recorded = yield _recorded_as(unresolved, answer)
     if recorded.state in SETTLED_STATES:
         yield RingResults()
@@ -89,12 +99,12 @@ def _recorded_as(unresolved: Unresolved, answer: ProbeAnswer) -> RecordProbe:
             return RecordProbe(claim, INCONCLUSIVE, reason=reason, was_quiet=was_quiet)
 
 
-def _ask(claim: Claimed) -> Generator[Any, Any, ProbeAnswer]:
+def _ask(claim: Claimed) -> Generator[Any, Any, ProbeAnswer | NoTool]:
     answers: tuple[Evidence, ...] = ()
     while len(answers) <= REQUEST_LIMIT:
         answer = yield Probe(claim, answers)
         if isinstance(answer, NoTool):
-            return Inconclusive("this process does not know the tool")
+            return answer
         if isinstance(answer, Raised):
             return Inconclusive(f"the probe raised {answer.error_type}")
         if not isinstance(answer, HttpRequest | FunctionCall):
@@ -105,16 +115,16 @@ def _ask(claim: Claimed) -> Generator[Any, Any, ProbeAnswer]:
     return Inconclusive("the probe asked for too many reads")
 
 
-def _resend_rung(unresolved: Unresolved) -> Generator[Any, Any, None]:
+def _resend_rung(unresolved: Unresolved) -> Generator[Any, Any, bool]:
+    """Send the same request again and record its outcome; False where nothing could be sent."""
     claim = unresolved.claim
     request = yield Encode(claim, claim.handle)
     if isinstance(request, NoTool | Raised):
-        yield LookAgain(claim, GIVE_BACK_SECONDS)
-        return
+        return False
     resent = yield Resend(claim, request.digest())
     if not isinstance(resent, Claimed):
-        yield LookAgain(claim, GIVE_BACK_SECONDS)
-        return
+        return False
     evidence: Evidence = yield Exchange(resent, request)
     outcome = yield from conclude(resent, evidence)
     yield from report(resent, outcome)
+    return True

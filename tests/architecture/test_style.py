@@ -21,6 +21,7 @@ from .style_rules import (
 # has a meaning of its own. "path::definition": the reason. An entry that is not needed fails.
 CATCH_ALL_BOUNDARIES: dict[str, str] = {
     "tool_adapters/shell/function_transport.py::_call": "a tool's code: what it raises is Unknown",
+    "tool_adapters/compensating.py::plan_compensation": "an adapter's code: raising is an answer",
     "planner/shell/callbacks.py::call": "a plan's code: whatever it raises undoes the bind",
     "workers/shell/tool_driver.py::ToolDriver._ask": "an adapter's code: raising is an answer",
     "workers/shell/runner.py::Runner._serve": "one broken attempt must not end the others",

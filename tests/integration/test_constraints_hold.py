@@ -14,10 +14,10 @@ import pytest
 
 from ackbox.outbox.commands import Claimed, MarkSend, Record
 from ackbox.outbox.outcome import Applied
-from ackbox.outbox.shell import statements as module
 from ackbox.outbox.shell.bind_store import SETTLED, BindStore
 from ackbox.outbox.shell.statements import Statements
-from ackbox.tool_adapters.contract import Call, Request
+from ackbox.outbox.transitions import BIND
+from ackbox.tool_adapters.contract import Call, FunctionCall, Request
 from ackbox.tool_adapters.function import FunctionTool, tool
 from ackbox.workers.attempt import attempt, conclude
 from ackbox.workers.commands import Build, Encode, Exchange, Prepare
@@ -198,10 +198,8 @@ def test_a_bind_that_ignores_the_generation_is_seen(
 ) -> None:
     """Planted: the binding statement without its guard `live`."""
     superseded_result(seen.outbox)
-    careless = replace(
-        module.BIND, guards=tuple(guard for guard in module.BIND.guards if guard.name != "live")
-    )
-    monkeypatch.setattr(module, "BIND", careless)
+    careless = replace(BIND, guards=tuple(guard for guard in BIND.guards if guard.name != "live"))
+    monkeypatch.setattr("ackbox.outbox.shell.statements.BIND", careless)
     bind(seen.outbox, Statements("ackbox", seen.outbox.reader._limits))
     with pytest.raises(AssertionError):
         assert bound_stale_rows(seen.outbox) == 0
@@ -236,7 +234,7 @@ def test_a_key_per_delivery_is_seen(process: Process, seen: Seen) -> None:
     process.put("seen", 1)
 
     class PerDelivery(FunctionTool):
-        def encode(self, call: Call, handle: Any) -> Request:
+        def encode(self, call: Call, handle: Any) -> FunctionCall:
             fresh = replace(call, wire_key=f"delivery-{uuid.uuid4().hex[:8]}")
             return super().encode(fresh, handle)
 
