@@ -124,6 +124,9 @@ def build() -> list[Adapter]:
             done_statuses=gone, ref_pointer=None, **limits,
         ),
         GatedTool(tool="gated", url=f"{url}/charges", **limits),
+        GatedTool(
+            tool="gated_keyed", url=f"{url}/tickets", key=FOR_EVER, echo=KEY_HEADER, **limits
+        ),
         PoisonTool(tool="poison", url=f"{url}/charges", **limits),
         _function_tool("blocking", blocking, 1.0),
         _function_tool("patient", blocking, 60.0),
