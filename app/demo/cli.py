@@ -14,7 +14,7 @@ from ..cli.exits import ExitCode
 from ..cli.options import given_settings, json_option, settings_options
 from ..settings import load_settings
 from . import progress
-from .report import remarks, table, title
+from .report import remarks, table, title, way_on
 from .run import Request, Told, run_demo
 from .schedule import most_kills
 
@@ -71,7 +71,8 @@ def _tell(told: Told, as_json: bool) -> None:
     else:
         for line in table(told.figures):
             click.echo(line)
-        click.echo(f"  What happened to one step: {told.show_hint}")
+        for line in way_on(told.show_hint, servers_stop=told.servers_stop):
+            click.echo(line)
     for remark in remarks(told.figures):
         click.echo(f"  {remark}", err=True)
     if not told.figures.is_good:

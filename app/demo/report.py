@@ -31,6 +31,13 @@ def table(figures: Figures) -> Iterator[str]:
     yield _row("late results rejected as stale", figures.stale_rejected, _NOTHING)
 
 
+def way_on(show_hint: str, *, servers_stop: bool) -> Iterator[str]:
+    """Yield the last lines: they lead on."""
+    if servers_stop:
+        yield "  The rows are kept. To have the servers again: ackbox up --roles relay; beside it:"
+    yield f"  What happened to one step: {show_hint}"
+
+
 def remarks(figures: Figures) -> Iterator[str]:
     """Yield what a reader of the table must know besides."""
     yield from figures.remarks

@@ -73,6 +73,8 @@ class Told:
     figures: Figures
     show_hint: str
     folder: Path
+    servers_stop: bool
+    """Whether the servers that hold the rows are stopped with the demo."""
 
 
 def run_demo(
@@ -92,7 +94,8 @@ def run_demo(
             configure_logging("info", "json", log)
             announce(services.describe() if services else "PostgreSQL and Redis of your settings")
             own = run_settings(running, run.name, request.workers)
-            return _run_both(own, request, run, display)
+            stops = services is not None and services.is_owner
+            return _run_both(own, request, run, display, stops)
 
 
 def _claim_run(data_dir: Path, *, is_private: bool) -> Run:
@@ -112,7 +115,9 @@ def _claim_run(data_dir: Path, *, is_private: bool) -> Run:
     raise AssertionError("numbers do not end")
 
 
-def _run_both(settings: Settings, request: Request, run: Run, display: DisplayMaker) -> Told:
+def _run_both(
+    settings: Settings, request: Request, run: Run, display: DisplayMaker, servers_stop: bool
+) -> Told:
     upgrade(revealed(settings.direct_url), schema=run.name, outbox=run.name)
     steps = plan_steps(run.run_id, request.steps)
     schedule = draw_schedule(steps, request.kills, request.seed)
@@ -128,7 +133,8 @@ def _run_both(settings: Settings, request: Request, run: Run, display: DisplayMa
         naive=count_naive(steps, effects),
         remarks=tuple(_remarks(request, ours)),
     )
-    return Told(figures, _show_hint(run, steps, schedule, ours.endings), run.folder)
+    hint = _show_hint(run, steps, schedule, ours.endings)
+    return Told(figures, hint, run.folder, servers_stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +232,8 @@ def _remarks(request: Request, ours: _Ours) -> list[str]:
 def _show_hint(
     run: Run, steps: Sequence[Step], schedule: Schedule, endings: dict[str, Ending]
 ) -> str:
-    """Return the command that tells one step's story: a killed one, parked at best."""
-    parked = [one for one in steps if endings[one.name].parked]
+    """Return the command that tells one step's story: a killed one that came out well at best."""
     killed = [one for one in steps if schedule.kills.get(one.name) == "after_effect"]
-    step = [*parked, *killed, *steps][0]
+    settled = [one for one in killed if not endings[one.name].parked]
+    step = [*settled, *killed, *steps][0]
     return f"ackbox show --schema {run.name} --outbox {run.name} {run.run_id}:{step.name}"

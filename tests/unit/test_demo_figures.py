@@ -14,7 +14,7 @@ from ackbox.app.demo.figures import Counts, Ending, Figures, count_ackbox, count
 from ackbox.app.demo.plan import Step, plan_steps
 from ackbox.app.demo.progress import PlainLines, Snapshot
 from ackbox.app.demo.provider import by_step
-from ackbox.app.demo.report import remarks, table
+from ackbox.app.demo.report import remarks, table, way_on
 from ackbox.app.demo.run import Told
 from ackbox.outbox.told import Committed, Failed, InFlight, UnknownOutcome
 from ackbox.outbox.told import Told as ToldOutcome
@@ -127,7 +127,7 @@ def test_the_command_fails_where_anything_is_lost_or_doubled(
     figures = replace(GOOD, ackbox=Counts(**numbers))  # type: ignore[arg-type]
 
     def run(*_: Any) -> Told:
-        return Told(figures, "ackbox show r1:open-ticket-1", Path("logs"))
+        return Told(figures, "ackbox show r1:open-ticket-1", Path("logs"), False)
 
     monkeypatch.setattr(cli, "run_demo", run)
     result = CliRunner().invoke(cli.demo_command, ["--json"] if as_json else [])
@@ -164,6 +164,14 @@ def test_the_table_sets_both_sides_side_by_side() -> None:
     assert doubled.split()[-2:] == ["0", "10"]
     assert any("tool without key or probe" in line for line in lines)
     assert not any("tool without" in line for line in table(replace(GOOD, unknown=0)))
+
+
+@pytest.mark.parametrize("servers_stop", [True, False])
+def test_the_last_line_leads_on(servers_stop: bool) -> None:
+    """Where the servers are gone with the demo, a line before says how to have them again."""
+    *before, last = way_on("ackbox show r1:open-ticket-1", servers_stop=servers_stop)
+    assert last.endswith("ackbox show r1:open-ticket-1")
+    assert ["ackbox up" in line for line in before] == [True] * servers_stop
 
 
 def test_remarks_name_the_steps_and_a_naive_side_that_was_lucky() -> None:
