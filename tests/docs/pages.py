@@ -9,22 +9,25 @@ leaves it out. Blocks of other languages than those in RUN are text.
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..support.command_line import CommandLine, Ended
 from ..support.waiting import wait_until
 
 RUN = ("python", "sh", "toml")
 DEADLINE_SECONDS = 40.0
 READY = "ready"
+OWN = "ackbox "
 _PAUSE_SECONDS = 0.5
 _FENCE = re.compile(
     r"(?:^<!-- (?P<note>[^\n]*?) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$",
@@ -72,7 +75,7 @@ class Reader:
     """Somebody who follows a page in a folder of their own."""
 
     folder: Path
-    environ: Mapping[str, str]
+    environ: dict[str, str]
     printed: str = ""
     _names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__page__"})
     _started: list[subprocess.Popen[str]] = field(default_factory=list)
@@ -108,24 +111,37 @@ class Reader:
     def _sh(self, block: Block) -> None:
         wanted = int(block.value) if block.value else 0
         until = time.monotonic() + DEADLINE_SECONDS
-        ended = self._shell(block.text)
-        while block.what == "repeat until" and ended.returncode != wanted:
-            assert time.monotonic() < until, f"{block.place}: {ended.stdout}{ended.stderr}"
+        ended = self._typed(block.text)
+        while block.what == "repeat until" and ended.code != wanted:
+            assert time.monotonic() < until, f"{block.place}: {ended.out}{ended.err}"
             threading.Event().wait(_PAUSE_SECONDS)
-            ended = self._shell(block.text)
-        self.printed += ended.stdout
-        said = f"{block.place} ended with {ended.returncode}: {ended.stdout}{ended.stderr}"
-        assert ended.returncode == wanted, said
+            ended = self._typed(block.text)
+        self.printed += ended.out
+        said = f"{block.place} ended with {ended.code}: {ended.out}{ended.err}"
+        assert ended.code == wanted, said
 
-    def _shell(self, text: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["/bin/sh", "-e", "-c", text], cwd=self.folder, env=dict(self.environ), text=True,
+    def _typed(self, text: str) -> Ended:
+        """Run lines until one fails. Our own commands run in this process: imports are slow."""
+        out = ""
+        ended = Ended(0, "", "")
+        for line in text.splitlines():
+            own = line.startswith(OWN)
+            ended = CommandLine().run(*shlex.split(line)[1:]) if own else self._shell(line)
+            out += ended.out
+            if ended.code != 0:
+                break
+        return Ended(ended.code, out, ended.err)
+
+    def _shell(self, line: str) -> Ended:
+        ended = subprocess.run(
+            ["/bin/sh", "-c", line], cwd=self.folder, env=self.environ, text=True,
             capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=DEADLINE_SECONDS,
         )  # fmt: skip
+        return Ended(ended.returncode, ended.stdout, ended.stderr)
 
     def _start(self, line: str, block: Block) -> None:
         process = subprocess.Popen(
-            ["/bin/sh", "-c", f"exec {line}"], cwd=self.folder, env=dict(self.environ), text=True,
+            ["/bin/sh", "-c", f"exec {line}"], cwd=self.folder, env=self.environ, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         self._started.append(process)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ackbox.app.embedded import EmbeddedServices
 from ackbox.tool_adapters.shell.fake_server import FakeServer
 
 from .pages import Block, Reader, blocks, clean_environment
@@ -47,6 +48,7 @@ def reader(
         environ = clean_environment() | {
             "ACKBOX_DATABASE_URL": database_url,
             "ACKBOX_REDIS_URL": redis_url,
+            "ACKBOX_WORKER_PROCESSES": "1",
             "HELPDESK_URL": helpdesk.url,
         }
         _become(environ, tmp_path, monkeypatch)
@@ -77,6 +79,33 @@ def test_a_page_can_be_followed_from_top_to_bottom(page: Path, reader: Reader) -
     """Property: what a page tells to write and to type works, in its order, in one folder."""
     for block in blocks(page, ROOT):
         reader.follow(block)
+
+
+def test_the_readme_can_be_followed_without_any_server(
+    tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Property: tool, worker and planner of the README run as written on embedded servers.
+
+    The planner's database is named for it, as the page says, once `ackbox up` has started it.
+    """
+    environ = clean_environment() | {"ACKBOX_DATA_DIR": str(data_dir)}
+    _become(environ, tmp_path, monkeypatch)
+    reader = Reader(tmp_path, environ)
+    try:
+        for block in blocks(ROOT / "README.md", ROOT):
+            if block.text.startswith("python "):
+                services = EmbeddedServices.attach(data_dir)
+                assert services is not None, "ackbox up runs"
+                environ["ACKBOX_DATABASE_URL"] = services.database_url
+            reader.follow(block)
+    finally:
+        reader.close()
+
+
+def test_the_own_example_is_short() -> None:
+    """Property: a tool and a planner of one's own take fifteen lines."""
+    (example,) = [b for b in blocks(ROOT / "README.md", ROOT) if b.what == "file"]
+    assert len(example.text.splitlines()) <= 15
 
 
 def test_a_broken_block_is_seen(reader: Reader) -> None:
