@@ -45,8 +45,12 @@ class Parts:
     def incarnation(self, role: str, lanes: tuple[str, ...] = ()) -> Incarnation:
         """Return this start of this process, as its heartbeat row shows it."""
         tools = tuple(served_name(c.tool, c.version) for c in self.registry.contracts())
-        host = socket.gethostname() or platform.node()
-        return Incarnation(self.worker_id, role, host, os.getpid(), tools, lanes)
+        return Incarnation(self.worker_id, role, host_name(), os.getpid(), tools, lanes)
+
+
+def host_name() -> str:
+    """Return this host's name, as heartbeat rows show it."""
+    return socket.gethostname() or platform.node()
 
 
 def build_parts(settings: Settings, *, pool_size: int = 6, name: str = "ackbox") -> Parts:

@@ -10,8 +10,8 @@ import click
 from ...outbox.errors import ConfigError
 from .command import command
 from .exits import ExitCode
-from .opening import reached, settings_of
-from .options import SETTINGS, json_option, settings_options
+from .opening import opened, reached, settings_of
+from .options import ROLES, SETTINGS, json_option, settings_options
 from .output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -78,16 +78,22 @@ def _print_pending(settings: Settings, pending: list[str], as_json: bool) -> Non
 
 
 @command("doctor", example="ackbox doctor\nackbox doctor --json")
+@click.option(
+    "--here", "role", type=click.Choice(ROLES),
+    help="Only whether a process of this role beats from this host; for health checks.",
+)  # fmt: skip
 @json_option
 @settings_options(*SETTINGS)
 @click.pass_context
-def doctor(ctx: click.Context, /, as_json: bool, **_: Any) -> None:
+def doctor(ctx: click.Context, /, role: str | None, as_json: bool, **_: Any) -> None:
     """Check the protections of this set-up, from its live configuration and services.
 
     Exit code 1 where a line says FAIL; each line says what to type.
     """
     from ..doctor import FAIL, diagnose
 
+    if role is not None:
+        _print_here(ctx, role, as_json)
     found: list[Finding] = []
     for finding in diagnose(settings_of(ctx.params)):
         found.append(finding)
@@ -97,6 +103,18 @@ def doctor(ctx: click.Context, /, as_json: bool, **_: Any) -> None:
     if as_json:
         print_json({"ok": not failed, "findings": [finding.as_dict() for finding in found]})
     ctx.exit(ExitCode.CHECK_FAILED if failed else ExitCode.DONE)
+
+
+def _print_here(ctx: click.Context, role: str, as_json: bool) -> None:
+    from ..doctor import beats_here
+
+    with opened(ctx.params) as outbox:
+        lives = beats_here(outbox.database, outbox.statements, outbox.limits, role)
+    if as_json:
+        print_json({"ok": lives, "role": role})
+    else:
+        click.echo(f"{role} {'beats' if lives else 'does not beat'} from this host")
+    ctx.exit(ExitCode.DONE if lives else ExitCode.CHECK_FAILED)
 
 
 def _print_finding(finding: Finding) -> None:

@@ -38,6 +38,9 @@ SETTINGS: dict[str, str] = {
 }
 """Every setting with the help of its flag."""
 
+ROLES = ("relay", "reaper", "reconciler", "consumer", "worker")
+"""The roles of an outbox, as `up --roles` and heartbeat rows name them."""
+
 STORE = ("database_url", "redis_url", "data_dir", "schema", "outbox")
 """What a command needs that only asks the database."""
 

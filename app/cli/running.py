@@ -15,20 +15,19 @@ import click
 from ...outbox.errors import ConfigError
 from .command import AckboxCommand, command
 from .opening import importable_here, require_schema
-from .options import SETTINGS, given_settings, settings_options
+from .options import ROLES, SETTINGS, given_settings, settings_options
 
 if TYPE_CHECKING:
     from ..embedded import EmbeddedServices
     from ..settings import Settings
     from ..supervisor import StopSignals
 
-_ROLES = ("relay", "reaper", "reconciler", "consumer", "worker")
 _NOT_OF_PLANS = tuple(name for name in SETTINGS if name != "plan")
 
 
 @command("up", example="ackbox up --tools my_tools\nackbox up --roles relay,reaper,reconciler")
 @click.option(
-    "--roles", metavar="NAMES", default=",".join(_ROLES), show_default=True,
+    "--roles", metavar="NAMES", default=",".join(ROLES), show_default=True,
     help="Which roles to run here, with commas.",
 )  # fmt: skip
 @click.option("--processes", type=click.IntRange(1, 256), help="Worker processes.")
@@ -45,7 +44,7 @@ def up(ctx: click.Context, /, roles: str, processes: int | None, **_: Any) -> No
         settings = _settings(ctx.params, processes)
         with _services(settings) as (ready, services):
             if "worker" in chosen and not _has_tools(ready):
-                chosen = _without_worker(chosen, asked=roles != ",".join(_ROLES))
+                chosen = _without_worker(chosen, asked=roles != ",".join(ROLES))
             code = _supervise(ready, chosen, signals, services)
     ctx.exit(code)
 
@@ -98,9 +97,9 @@ consumer = _role("consumer", "Bind results to the plan and run its callbacks.")
 
 def _chosen_roles(text: str) -> list[str]:
     chosen = [role.strip() for role in text.split(",") if role.strip()]
-    unknown = [role for role in chosen if role not in _ROLES]
+    unknown = [role for role in chosen if role not in ROLES]
     if unknown or not chosen:
-        raise click.UsageError(f"--roles takes names of: {', '.join(_ROLES)}")
+        raise click.UsageError(f"--roles takes names of: {', '.join(ROLES)}")
     return chosen
 
 
@@ -176,7 +175,7 @@ def _supervise(
 
 
 def _announcement(settings: Settings, roles: list[str]) -> str:
-    parts = [role for role in _ROLES if role in roles and role != "worker"]
+    parts = [role for role in ROLES if role in roles and role != "worker"]
     if "worker" in roles:
         parts.append(f"worker × {settings.worker_processes}")
     where = f"outbox {settings.outbox}, schema {settings.schema_name}, {settings.database_url}"

@@ -7,6 +7,7 @@ expires by itself. Nothing is reported that no line tells how to put right.
 from __future__ import annotations
 
 from .finding import FAIL, OK, WARN, Finding
+from .outbox import beats_here
 from .rounds import diagnose
 
-__all__ = ["FAIL", "OK", "WARN", "Finding", "diagnose"]
+__all__ = ["FAIL", "OK", "WARN", "Finding", "beats_here", "diagnose"]

@@ -13,6 +13,7 @@ from ...outbox.shell.claim_store import served_name
 from ...outbox.shell.database import Database
 from ...outbox.shell.statements import Statements
 from ...tool_adapters.registry import Registry
+from ..parts import host_name
 from ..roles import LANE_ALARM_SECONDS
 from .finding import FAIL, OK, WARN, Finding
 
@@ -36,6 +37,13 @@ def check_outbox(
     yield from _declarations(seen, registry)
     yield from _lanes(seen)
     yield from _waiting(seen)
+
+
+def beats_here(database: Database, statements: Statements, limits: Limits, role: str) -> bool:
+    """Return whether a living process of a role beats from this host."""
+    seen = _Seen(database, statements, limits)
+    rows = seen.rows("role_beats", {"host": host_name()})
+    return any(row["role"] == role and row["living"] > 0 for row in rows)
 
 
 class _Seen:
@@ -62,7 +70,7 @@ class _Seen:
 
 
 def _roles(seen: _Seen) -> Iterator[Finding]:
-    rows = {row["role"]: row for row in seen.rows("role_beats", {})}
+    rows = {row["role"]: row for row in seen.rows("role_beats", {"host": None})}
     living = {role: rows[role]["living"] for role in _MISSING if role in rows}
     present = [f"{role} {living[role]}" for role in _MISSING if living.get(role)]
     if present:

@@ -35,7 +35,7 @@ def check_server(
         yield _unreachable(error, settings)
         return
     off_seconds = abs((datetime.now(UTC) - facts["now"]).total_seconds()) - seconds
-    yield from judge(facts, max(off_seconds, 0.0), limits)
+    yield from judge(dict(facts), max(off_seconds, 0.0), limits)
     yield from _sessions(database, statements, settings)
 
 

@@ -1,4 +1,5 @@
--- purpose: how many processes of each role live, and how long ago the last of them beat
+-- purpose: how many processes of each role live, and how long ago the last of them beat; of one
+--          host where one is named
 -- edges: none
 -- zero rows: no process has run on this outbox lately
 SELECT w.role,
@@ -8,5 +9,6 @@ SELECT w.role,
            AS living,
        min(EXTRACT(epoch FROM {schema}.clock_now() - w.beat_at)) AS beat_seconds
   FROM {schema}.worker w
+ WHERE CAST(:host AS text) IS NULL OR w.host = :host
  GROUP BY w.role
  ORDER BY w.role
