@@ -15,8 +15,12 @@ REFUSALS = {"Refusal", "Denied", "Refused"}
 """Calls whose first argument is a refusal's code."""
 ERRORS = {"InvalidIntent", "ConfigError", "StoreUnavailable", "ProtocolViolation", "AckboxError"}
 _CODE = re.compile(r"[a-z][a-z_0-9]*")
-_INSERT = re.compile(r"INSERT INTO \{schema\}\.event(.*?)(?:RETURNING|FROM)", re.DOTALL)
-_NOT_EVENTS = {"outbox", "planner", "worker", "reconciler", "reaper", "person"}
+_INSERT = re.compile(
+    r"INSERT INTO \{schema\}\.event\s*\((?P<columns>[^)]*)\)\s*SELECT(?P<values>.*?)FROM", re.DOTALL
+)
+_NAMED_BY = {"Note": 1, "note": 2, "_alert": 1}
+"""Calls that write an event, and the place of its name among their arguments."""
+DECISIONS = ("approved", "rejected")
 
 
 def sources(root: Path = ROOT) -> Iterator[ast.Module]:
@@ -63,20 +67,35 @@ def event_names(modules: Iterable[ast.Module], statements: Iterable[str]) -> set
     constants = _constants(modules)
     found: set[str] = set()
     for text in statements:
-        for inserted in _INSERT.findall(text):
-            found |= set(re.findall(r"'([a-z_.]+)'", inserted)) - _NOT_EVENTS
+        for inserted in _INSERT.finditer(text):
+            found |= _inserted_names(inserted["columns"], inserted["values"])
     for module in modules:
-        for call in _calls(module, {"Note"}):
-            found |= {name for one in call.args[1:2] for name in _text(one, constants)}
+        for call in _calls(module, set(_NAMED_BY)):
+            given = call.args[_NAMED_BY[_name(call)] :][:1]
+            found |= {name for one in given for name in _text(one, constants)}
     return found
+
+
+def _inserted_names(columns: str, values: str) -> set[str]:
+    """Return what may stand in the column `name` of an inserted event."""
+    place = [column.strip() for column in columns.split(",")].index("name")
+    shallow = re.sub(r"\([^()]*\)", lambda call: call[0].replace(",", " "), values)
+    value = shallow.split(",")[place]
+    # In `CASE x WHEN 'a' THEN 'b'` the names are what THEN and ELSE give.
+    chosen = re.findall(r"(?:THEN|ELSE) '([a-z_.]+)'", value) or re.findall(r"'([a-z_.]+)'", value)
+    return {f"{name}{d}" if "||" in value else name for name in chosen for d in DECISIONS}
 
 
 def _calls(module: ast.Module, names: set[str]) -> Iterator[ast.Call]:
     for node in ast.walk(module):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-            if name in names:
-                yield node
+        if isinstance(node, ast.Call) and _name(node) in names:
+            yield node
+
+
+def _name(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Name):
+        return call.func.id
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def _keyword_code(call: ast.Call, constants: dict[str, str]) -> set[str]:
@@ -119,3 +138,18 @@ def _text(node: ast.expr, constants: dict[str, str]) -> set[str]:
     elif isinstance(node, ast.IfExp):
         texts = _text(node.body, constants) | _text(node.orelse, constants)
     return {text for text in texts if _CODE.fullmatch(text)}
+
+
+def finding_checks(paths: Iterable[Path]) -> set[str]:
+    """Return the stable names of doctor's findings that are written out in these modules."""
+    found: set[str] = set()
+    for path in paths:
+        for call in _calls(ast.parse(path.read_text(encoding="utf-8")), {"Finding"}):
+            found |= {name for one in call.args[1:2] for name in _text(one, {})}
+    return found
+
+
+def variables(root: Path = ROOT) -> set[str]:
+    """Return the environment variables that the code names in a constant `..._VARIABLE`."""
+    found = _constants(list(sources(root)))
+    return {text for name, text in found.items() if name.endswith("_VARIABLE") and "ACKBOX" in text}
