@@ -20,7 +20,7 @@ from ...outbox.shell.statements import Statements
 
 DEBOUNCE_SECONDS = 0.05
 TOKEN_CLAIMS = 200
-CLOSE_SECONDS = 2.0
+CLOSE_SECONDS = 5.0
 
 
 class TokenRinger(Protocol):

@@ -102,7 +102,8 @@ class Planner:
         self.close()
 
     def close(self) -> None:
-        """Ring what waits to be rung and close the connections."""
+        """Ring what waits to be rung, end the waits and close the connections."""
+        self._waiters.close()
         self._link.bell.close()
         self._link.database.dispose()
 

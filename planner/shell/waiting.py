@@ -24,6 +24,7 @@ from ...outbox.told import Superseded
 FIRST_GAP_SECONDS = 0.01
 LONGEST_GAP_SECONDS = 0.25
 GROWTH = 1.5
+CLOSE_SECONDS = 5.0
 
 
 @dataclass(eq=False, slots=True)
@@ -70,6 +71,7 @@ class Waiters:
         self._waiting: set[_Waiting] = set()
         self._running = False
         self._newcomer = False
+        self._closing = False
         self.queries = 0
 
     def wait(
@@ -82,19 +84,32 @@ class Waiters:
         """
         if self._pid != os.getpid():
             self._reset()
+        self._closing = False
         waiting = _Waiting(address, until_bound)
         end = time.monotonic() + timeout_seconds
         with self._condition:
             self._waiting.add(waiting)
             self._wake_reader()
             try:
-                while not waiting.over and (left := end - time.monotonic()) > 0:
+                while not self._is_over(waiting) and (left := end - time.monotonic()) > 0:
                     self._condition.wait(left)
             finally:
                 self._waiting.discard(waiting)
         if not waiting.seen and waiting.error is not None:
             raise waiting.error
         return waiting.telling
+
+    def close(self) -> None:
+        """End every wait with its newest word, and the reader before its connection is closed."""
+        if self._pid != os.getpid():
+            return
+        with self._condition:
+            self._closing = True
+            self._condition.notify_all()
+            self._condition.wait_for(lambda: not self._running, CLOSE_SECONDS)
+
+    def _is_over(self, waiting: _Waiting) -> bool:
+        return waiting.over or self._closing
 
     def _wake_reader(self) -> None:
         self._newcomer = True
@@ -115,11 +130,12 @@ class Waiters:
         """Pause, unless somebody new came; None ends the thread once nobody waits."""
         with self._condition:
             pause = gap_seconds * random.uniform(0.5, 1.0)
-            self._condition.wait_for(lambda: self._newcomer, pause)
+            self._condition.wait_for(lambda: self._newcomer or self._closing, pause)
             newcomer, self._newcomer = self._newcomer, False
-            waiting = [one for one in self._waiting if not one.over]
+            waiting = [one for one in self._waiting if not self._is_over(one)]
             if not waiting:
                 self._running = False
+                self._condition.notify_all()
                 return None
             return newcomer, waiting
 

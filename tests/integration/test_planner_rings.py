@@ -40,9 +40,9 @@ class Ears:
         self._connection.execute(f'LISTEN "{channel_name("ackbox")}"'.encode())
 
     def heard(self, seconds: float = 5.0) -> list[str]:
-        """Return the payloads until one came, or the time is over."""
+        """Return what came first, each payload once; nothing when the time is over."""
         found = self._connection.notifies(timeout=seconds, stop_after=1)
-        return [one.payload for one in found]
+        return sorted({one.payload for one in found})
 
     def close(self) -> None:
         """Stop listening."""
@@ -155,6 +155,8 @@ def test_with_redis_a_token_is_put_instead(world: World, redis_url: str, ears: E
     without = Planner(world.database, bus=TokenBus("redis://127.0.0.1:1/0"))
     without.put(TOOL, ARGS, run_id="r1", step="b")
     assert ears.heard() == ["default"]
+    with_redis.close()
+    without.close()
     bus.close()
 
 
