@@ -25,7 +25,11 @@ SAFE_INTEGER = 2**53 - 1
 DEPTH_LIMIT = 64
 """Deepest nesting of stored JSON; readers recurse, so an unbounded one could end a worker."""
 _NAME = re.compile(r"[A-Za-z0-9._:-]+")
+RESULTS = "results"
+"""The name that the result queue has among the lanes' queues."""
+_LANE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DERIVED = re.compile(r"[A-Za-z0-9._:-]+(~undo\d+)?")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NEXT = "ackbox put --help"
 
 
@@ -48,6 +52,11 @@ def check_identity(namespace: str, intent_id: str) -> None:
             f"namespace and intent_id together are longer than {NAME_LIMIT} characters",
             next_step="shorten the run_id or the step name",
         )
+
+
+def is_lane_name(lane: object) -> bool:
+    """Return whether a lane can have a queue: letters, digits, `_`, `-`; and not `results`."""
+    return isinstance(lane, str) and lane != RESULTS and _LANE.fullmatch(lane) is not None
 
 
 def is_derived(intent_id: str) -> bool:
@@ -112,7 +121,7 @@ def _refuse(path: str, problem: str) -> InvalidIntent:
 def _check_text(value: str, path: str) -> None:
     if "\x00" in value:
         raise _refuse(path, "text holds U+0000, which Postgres cannot store")
-    if any("\ud800" <= character <= "\udfff" for character in value):
+    if _SURROGATE.search(value):
         raise _refuse(path, "text holds a lone surrogate, which UTF-8 cannot carry")
 
 
@@ -123,8 +132,8 @@ def _check_number(value: int | float, path: str) -> None:
         raise _refuse(path, "integers beyond 2**53 - 1 lose digits on the way; pass text")
 
 
-def _check_value(value: Any, path: str) -> None:
-    if path.count(".") + path.count("[") > DEPTH_LIMIT:
+def _check_value(value: Any, path: str, depth: int = 0) -> None:
+    if depth > DEPTH_LIMIT:
         raise _refuse(path[:80], f"nested deeper than {DEPTH_LIMIT} levels")
     if value is None or isinstance(value, bool):
         return
@@ -133,17 +142,17 @@ def _check_value(value: Any, path: str) -> None:
     elif isinstance(value, int | float):
         _check_number(value, path)
     elif isinstance(value, Mapping):
-        _check_object(value, path)
+        _check_object(value, path, depth)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            _check_value(item, f"{path}[{index}]")
+            _check_value(item, f"{path}[{index}]", depth + 1)
     else:
         raise _refuse(path, f"{type(value).__name__} is not a JSON type")
 
 
-def _check_object(value: Mapping[Any, Any], path: str) -> None:
+def _check_object(value: Mapping[Any, Any], path: str, depth: int) -> None:
     for key, item in value.items():
         if not isinstance(key, str):
             raise _refuse(path, f"the key {key!r} is not text")
         _check_text(key, path)
-        _check_value(item, f"{path}.{key}")
+        _check_value(item, f"{path}.{key}", depth + 1)

@@ -6,7 +6,6 @@ Decides what a draft may look like before anything is written. Pure; may import 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,6 +21,7 @@ from .identity import (
     check_name,
     fingerprint,
     is_derived,
+    is_lane_name,
     mint_intent_id,
     wire_key,
 )
@@ -29,8 +29,6 @@ from .identity import (
 TOOL_LIMIT = 200
 MAX_VERSION = 2**31 - 1
 MAX_DOMAIN_VERSION = 2**63 - 1
-_LANE = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_RESERVED_LANE = "results"
 _TRACE_LIMIT = 512
 _NEXT = "ackbox put --help"
 
@@ -205,7 +203,7 @@ def check_tool(tool: str, version: int) -> None:
 
 def check_lane(lane: str) -> None:
     """Raise InvalidIntent for a lane that cannot have a queue."""
-    if not isinstance(lane, str) or not _LANE.fullmatch(lane) or lane == _RESERVED_LANE:
+    if not is_lane_name(lane):
         raise InvalidIntent(
             f"lane {lane!r} is not 1 to 64 letters, digits, _ or -, or it is the reserved name",
             next_step="name the lane otherwise",

@@ -32,7 +32,7 @@ class Applied:
     result: Any = field(default=None, repr=False)
     key_store: bool = False
     """The answer was a replay out of the provider's key store."""
-    dropped: str | None = None
+    result_digest: str | None = None
     """SHA-256 of a result that was too large or no JSON, and so is not stored."""
 
 
@@ -43,7 +43,7 @@ class Accepted:
     ref: str | None = None
     result: Any = field(default=None, repr=False)
     key_store: bool = False
-    dropped: str | None = None
+    result_digest: str | None = None
 
 
 @dataclass(unsafe_hash=True)

@@ -25,9 +25,9 @@ def bounded(answer: Answer, result_limit_bytes: int) -> Answer:
     Anything else (a request, an absent) is returned as it is.
     """
     if isinstance(answer, Applied | Accepted):
-        result, dropped = _bounded_result(answer.result, result_limit_bytes)
-        known = answer.dropped or dropped
-        return replace(answer, ref=_text(answer.ref), result=result, dropped=known)
+        result, digest = _bounded_result(answer.result, result_limit_bytes)
+        known = answer.result_digest or digest
+        return replace(answer, ref=_text(answer.ref), result=result, result_digest=known)
     if isinstance(answer, Found):
         result, _ = _bounded_result(answer.result, result_limit_bytes)
         others = tuple(storable_text(ref) for ref in answer.others)

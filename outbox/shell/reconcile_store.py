@@ -81,7 +81,7 @@ class ReconcileStore:
         if row["compensates"] is not None:
             (facts,) = self._rows(connection, "target", {"seq": row["compensates"]})
             target = target_row(facts)
-        contract = self._reader.contract(row["contract_id"], row["declared"])
+        contract = self._reader.contract(connection, row["contract_id"])
         return Unresolved(
             claim=claimed_row(row, target),
             contract=contract or ToolContract(row["tool"], row["tool_version"]),

@@ -25,6 +25,8 @@ from rq.job import Job
 from rq.serializers import JSONSerializer
 from rq.utils import as_text
 
+from ..identity import RESULTS, is_lane_name
+
 DEFAULT_OUTBOX = "default"
 DRAIN_FUNCTION = "ackbox.workers.shell.drain.drain_token"
 RESULTS_FUNCTION = "ackbox.planner.shell.consumer.consume_token"
@@ -39,13 +41,7 @@ BACKOFF_CAP_SECONDS = 5.0
 REDIS_ERRORS = (RedisError, OSError)
 
 _PREFIX = "ackbox"
-_RESULTS = "results"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
-def is_lane_name(lane: str) -> bool:
-    """Say whether a lane can have a queue: letters, digits, `_`, `-`; and not `results`."""
-    return lane != _RESULTS and _NAME.fullmatch(lane) is not None
 
 
 def queue_name(lane: str, outbox: str = DEFAULT_OUTBOX) -> str:
@@ -61,7 +57,7 @@ def queue_name(lane: str, outbox: str = DEFAULT_OUTBOX) -> str:
 
 def results_queue_name(outbox: str = DEFAULT_OUTBOX) -> str:
     """Return the RQ queue whose tokens wake the result consumer of an outbox."""
-    return f"{_outbox_prefix(outbox)}.{_RESULTS}"
+    return f"{_outbox_prefix(outbox)}.{RESULTS}"
 
 
 def parse_queue_name(name: str) -> tuple[str, str] | None:
@@ -154,7 +150,7 @@ class TokenBus:
 
     def ring_results(self) -> bool:
         """Put a token on the results queue. Answers as `ring` does."""
-        return self._ring(self._results, _RESULTS, RESULTS_FUNCTION, (self.outbox,))
+        return self._ring(self._results, RESULTS, RESULTS_FUNCTION, (self.outbox,))
 
     def take_results(self) -> bool:
         """Wait shortly for a token of the results queue and take it; False where none came.

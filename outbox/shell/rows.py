@@ -11,7 +11,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, CursorResult
 
 from ..contract import ToolContract, contract_from_document
 from ..defaults import Limits
@@ -45,17 +45,28 @@ class RowReader:
             return {}
         statement, limits = self._statements.named("lock_rows")
         found = connection.execute(statement, {"seqs": wanted, **limits})
-        read = _reading(tuple(found.keys()))
-        return {one.row.seq: one for one in (self._locked(item, read) for item in found)}
+        return {one.row.seq: one for one in self._read(connection, found)}
 
     def lock_step(self, connection: Connection, seq: int) -> tuple[Locked, ...]:
         """Lock every generation of the row's step, ascending; each world holds the whole step."""
         statement, limits = self._statements.named("lock_step")
-        found = connection.execute(statement, {"seq": seq, **limits})
-        read = _reading(tuple(found.keys()))
-        locked = [self._locked(item, read) for item in found]
+        locked = self._read(connection, connection.execute(statement, {"seq": seq, **limits}))
         step = tuple(one.row for one in locked)
         return tuple(Locked(one.row, replace(one.world, step=step)) for one in locked)
+
+    def _read(self, connection: Connection, found: CursorResult[Any]) -> list[Locked]:
+        read = _reading(tuple(found.keys()))
+        items = found.all()
+        self._learn(connection, {item[read.contract_id] for item in items})
+        return [self._locked(item, read) for item in items]
+
+    def _learn(self, connection: Connection, ids: set[int | None]) -> None:
+        """Read declarations not met before: in a later statement, since a row's may be newer."""
+        new = sorted(one for one in ids if one is not None and one not in self._contracts)
+        if new:
+            statement, _ = self._statements.named("declarations")
+            for contract_id, declared in connection.execute(statement, {"ids": new}):
+                self._contracts[contract_id] = contract_from_document(declared)
 
     def _locked(self, item: Sequence[Any], read: _Reading) -> Locked:
         values = list(read.row(item))
@@ -64,20 +75,17 @@ class RowReader:
         gate = item[read.gate] if read.gate is not None else None
         world = World(
             now=item[read.now],
-            contract=self.contract(row.contract_id, item[read.declared]),
+            contract=self._contracts.get(row.contract_id or 0),
             limits=self._limits,
             owner_alive=item[read.owner_alive],
             gate=GateDecision(gate) if gate else None,
         )
         return Locked(row, world)
 
-    def contract(self, contract_id: int | None, declared: Any) -> ToolContract | None:
+    def contract(self, connection: Connection, contract_id: int | None) -> ToolContract | None:
         """Return the stamped declaration of a row, None before its first claim."""
-        if contract_id is None:
-            return None
-        if contract_id not in self._contracts:
-            self._contracts[contract_id] = contract_from_document(declared)
-        return self._contracts[contract_id]
+        self._learn(connection, {contract_id})
+        return self._contracts.get(contract_id or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,7 @@ class _Reading:
 
     row: Callable[[Sequence[Any]], tuple[Any, ...]]
     now: int
-    declared: int
+    contract_id: int
     owner_alive: int
     gate: int | None
 
@@ -95,6 +103,6 @@ class _Reading:
 def _reading(keys: tuple[str, ...]) -> _Reading:
     # A statement may lack the last columns of Row, which belong to the intent.
     columns = [keys.index(name) for name in _COLUMNS if name in keys]
-    places = {name: keys.index(name) for name in ("now", "declared", "owner_alive")}
+    places = {name: keys.index(name) for name in ("now", "contract_id", "owner_alive")}
     gate = keys.index("gate") if "gate" in keys else None
     return _Reading(itemgetter(*columns), gate=gate, **places)

@@ -16,7 +16,7 @@ WITH due AS (
 )
 SELECT s.seq, s.fence, s.sends, s.handle, s.suspect, s.contract_id, s.probes, s.resends,
        n.namespace, n.intent_id, n.generation, n.tool, n.tool_version, n.lane, n.args,
-       n.compensates, n.traceparent, c.declared, s.parked_at IS NOT NULL AS parked,
+       n.compensates, n.traceparent, s.parked_at IS NOT NULL AS parked,
        {guard:quiet} AS quiet,
        coalesce(s.unknown_since + make_interval(secs => c.park_after_seconds)
                 <= {schema}.clock_now(), false) AS too_old,

@@ -1,11 +1,10 @@
 -- purpose: lock all generations of the step that a row belongs to, in ascending seq
 -- edges: none; supersede, release, adopt, compensate, divergence decide in a later statement
 -- zero rows: no such row
-SELECT s.*, n.fingerprint, n.content, c.declared, {schema}.clock_now() AS now, true AS owner_alive,
+SELECT s.*, n.fingerprint, n.content, {schema}.clock_now() AS now, true AS owner_alive,
        g.decision AS gate
   FROM {schema}.intent_state s
   JOIN {schema}.intent n ON n.seq = s.seq
-  LEFT JOIN {schema}.contract c ON c.contract_id = s.contract_id
   LEFT JOIN {schema}.gate g ON g.seq = s.seq
  WHERE s.seq IN (
        SELECT other.seq FROM {schema}.intent own

@@ -17,7 +17,7 @@ from ackbox.outbox.model import Move, Row, State
 from ackbox.outbox.model import World as GuardWorld
 from ackbox.outbox.shell import planner_store
 from ackbox.outbox.shell.database import Database
-from ackbox.outbox.shell.redis_bus import is_lane_name
+from ackbox.outbox.shell.redis_bus import queue_name
 from ackbox.planner.shell.planner import Planner
 from ackbox.tool_adapters.function import tool
 
@@ -294,9 +294,10 @@ def test_lanes_are_those_that_can_have_a_queue(lane: str) -> None:
     try:
         check_lane(lane)
     except InvalidIntent:
-        assert not is_lane_name(lane)
+        with pytest.raises(ValueError, match="lane"):
+            queue_name(lane)
     else:
-        assert is_lane_name(lane)
+        assert queue_name(lane).endswith(lane)
 
 
 def test_an_inserted_row_is_what_an_edge_into_its_state_would_write(world: World) -> None:

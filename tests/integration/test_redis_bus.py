@@ -17,7 +17,6 @@ from ackbox.outbox.shell.redis_bus import (
     TOKENS_PER_QUEUE,
     TokenBus,
     bus_client,
-    is_lane_name,
     parse_queue_name,
     queue_name,
     results_queue_name,
@@ -69,7 +68,6 @@ def test_other_queues_are_no_lanes(name: str) -> None:
 @pytest.mark.parametrize("lane", ["results", "a.b", "", "a b", "a:b", "ä", "x" * 65])
 def test_a_lane_that_no_queue_can_carry_is_refused(lane: str, bus: TokenBus) -> None:
     """A bad lane raises where a name is built and is only counted where a loop rings."""
-    assert not is_lane_name(lane)
     with pytest.raises(ValueError, match="lane"):
         queue_name(lane)
     assert bus.ring(lane, 10) is False

@@ -170,3 +170,13 @@ def test_importing_ackbox_imports_nothing_else() -> None:
         "from ackbox import Planner, tool, Committed"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_depth_counts_levels_and_not_dots_in_names() -> None:
+    """A flat object with a dotted name is stored; a tower of objects is refused, not recursed."""
+    assert canonical({"a." * 100: 1}, 10_000)
+    tower: Any = 1
+    for _ in range(200):
+        tower = {"a": tower}
+    with pytest.raises(InvalidIntent, match="nested"):
+        canonical(tower, 10_000)

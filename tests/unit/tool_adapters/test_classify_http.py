@@ -240,7 +240,7 @@ def test_what_postgres_cannot_store_costs_the_result_and_not_the_effect() -> Non
     outcome = classify_http(KEYED, KEY, evidence)
     assert isinstance(outcome, Applied)
     assert (outcome.ref, outcome.result) == ("a\ufffdb", None)
-    assert outcome.dropped
+    assert outcome.result_digest
 
 
 def test_evidence_of_another_kind_is_unknown() -> None:

@@ -222,7 +222,7 @@ def test_a_result_that_cannot_be_stored_is_left_out(value: Any) -> None:
     outcome = judged(Returned(value))
     assert isinstance(outcome, Applied)
     assert outcome.result is None
-    assert outcome.dropped
+    assert outcome.result_digest
 
 
 @pytest.mark.parametrize("value", [NotApplied, Applied, ValueError("x"), _generator(None)])
