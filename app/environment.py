@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .embedded import EmbeddedServices
-from .settings import Settings
+from .settings import Settings, load_settings
 from .urls import database_url, redis_url
 
 
@@ -31,6 +31,15 @@ def running_services(settings: Settings) -> Settings:
         return settings
     services = EmbeddedServices.attach(settings.data_dir)
     return settings if services is None else _with_urls(settings, services)
+
+
+def running_database_url() -> str | None:
+    """Return the URL of the embedded database that runs for this folder's data directory.
+
+    What a planner without a URL attaches to; found by its dotted name. Never starts a server.
+    """
+    services = EmbeddedServices.attach(load_settings().data_dir)
+    return None if services is None else services.database_url
 
 
 @contextmanager

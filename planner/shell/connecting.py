@@ -6,6 +6,7 @@ server. Shell.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ from ...outbox.errors import ConfigError
 from .bell import TokenRinger
 
 FindRunning = Callable[[], str | None]
+RUNNING = "ackbox.app.environment:running_database_url"
 URL_VARIABLE = "ACKBOX_DATABASE_URL"
 REDIS_VARIABLE = "ACKBOX_REDIS_URL"
 SCHEMA_VARIABLE = "ACKBOX_SCHEMA"
@@ -23,12 +25,22 @@ def database_url(url: str | None, find_running: FindRunning | None) -> str:
 
     Raises ConfigError where there is none.
     """
-    found = url or os.environ.get(URL_VARIABLE) or (find_running() if find_running else None)
+    found = url or os.environ.get(URL_VARIABLE) or (find_running or _running_nearby)()
     if not found:
         raise ConfigError(
             "no database is named for the planner",
             next_step=f"set {URL_VARIABLE}=postgresql://user@host/database, or run ackbox up",
         )
+    return found
+
+
+def _running_nearby() -> str | None:
+    """Return the database of an `ackbox up` of this folder's data directory; starts nothing.
+
+    Named by a string, since the application stands above the library.
+    """
+    module_name, _, function_name = RUNNING.partition(":")
+    found: str | None = getattr(importlib.import_module(module_name), function_name)()
     return found
 
 

@@ -3,17 +3,20 @@
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
-from ackbox.outbox.errors import Refused, StoreUnavailable
+from ackbox.app.embedded import EmbeddedServices
+from ackbox.outbox.errors import ConfigError, Refused, StoreUnavailable
 from ackbox.outbox.intent import Intent
 from ackbox.outbox.model import State
 from ackbox.outbox.outcome import Accepted
 from ackbox.outbox.shell.database import Database
+from ackbox.outbox.shell.migrate import upgrade
 from ackbox.outbox.told import Committed, InFlight, UnknownOutcome
 from ackbox.planner.shell.planner import Planner
 
@@ -148,3 +151,18 @@ def test_waiting_without_a_database_raises_for_the_environment() -> None:
     nowhere = Planner(Database("postgresql://nobody@127.0.0.1:1/nothing"))
     with pytest.raises(StoreUnavailable):
         nowhere.wait("x", timeout_seconds=0.2)
+
+
+def test_a_planner_without_a_url_attaches_to_a_running_bus_and_starts_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one it is an error with both ways out, and there is still no server."""
+    monkeypatch.delenv("ACKBOX_DATABASE_URL", raising=False)
+    monkeypatch.setenv("ACKBOX_DATA_DIR", str(tmp_path / "data"))
+    with pytest.raises(ConfigError, match="ackbox up"):
+        Planner.connect()
+    assert not (tmp_path / "data").exists()
+    with EmbeddedServices.start_or_attach(tmp_path / "data") as services:
+        upgrade(services.database_url)
+        with Planner.connect() as planner:
+            assert planner.put("any", {}, run_id="r1", step="s").created
