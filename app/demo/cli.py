@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -18,6 +19,7 @@ from .report import remarks, table, title, way_on
 from .run import Request, Told, run_demo
 from .schedule import most_kills
 
+F = TypeVar("F", bound=Callable[..., Any])
 STOPPED_EARLY = (
     "  Stopped. Every process of the demo has ended, and the rows of this run stay as they are in a"
     " schema that no other run looks at."
@@ -25,11 +27,16 @@ STOPPED_EARLY = (
 _EXAMPLE = "ackbox demo --steps 60 --workers 3 --kills 15 --seed 1"
 
 
+def _number(flag: str, default: int, least: int, most: int | None, text: str) -> Callable[[F], F]:
+    kind = click.IntRange(least, most)
+    return click.option(flag, default=default, show_default=True, type=kind, help=text)
+
+
 @command("demo", example=_EXAMPLE)
-@click.option("--steps", default=60, show_default=True, type=click.IntRange(6, 2000))
-@click.option("--workers", default=3, show_default=True, type=click.IntRange(1, 32))
-@click.option("--kills", default=15, show_default=True, type=click.IntRange(0))
-@click.option("--seed", default=1, show_default=True, type=int, help="Draws what goes wrong.")
+@_number("--steps", 60, 6, 2000, "Steps of the plan.")
+@_number("--workers", 3, 1, 32, "Worker processes at a time.")
+@_number("--kills", 15, 0, None, "SIGKILLs of workers, each at a named point.")
+@_number("--seed", 1, 0, None, "Draws what goes wrong, and where.")
 @json_option
 @settings_options("database_url", "redis_url", "data_dir")
 def demo_command(

@@ -89,9 +89,16 @@ class Driver:
         """Kills that happened: a marker for each, and a process that died for each."""
         return min(len(self._fired), self._side.deaths)
 
-    def look_once_more(self) -> None:
-        """Read how every step stands, for the last time."""
+    def finish(self) -> None:
+        """Read how every step stands, for the last time, and log what went wrong on the way."""
         self._look()
+        _log.info(
+            "went_wrong",
+            kills=self.kills,
+            replays=self.replays,
+            wakes_lost=self._side.ringer.lost + self._side.thief.stolen,
+            wakes_doubled=self._side.ringer.doubled,
+        )
 
     def _is_done(self) -> bool:
         return not self._waiting and not self._reserve and not self._open()

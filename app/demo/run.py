@@ -170,7 +170,7 @@ def _run_ackbox(
     ):  # fmt: skip
         driver = Driver(side, provider, steps, schedule, kill_plan, shown.show)
         finished = driver.run(request.limit_seconds)
-        driver.look_once_more()
+        driver.finish()
         return _Ours(
             effects=dict(by_step(provider.effects(), GENERATION_SEPARATOR)),
             endings=driver.endings,

@@ -14,6 +14,7 @@ from rq import Queue
 from ...outbox.shell.redis_bus import REDIS_ERRORS, TokenBus, bus_client, queue_name
 
 _COPIES = 3
+_FATES = ("passed", "lost", "doubled")
 
 
 class UnreliableRinger:
@@ -22,19 +23,26 @@ class UnreliableRinger:
     def __init__(self, bus: TokenBus, seed: int) -> None:
         self._bus = bus
         self._draw = random.Random(seed)
+        self._fates: list[str] = []
         self.lost = 0
         self.doubled = 0
 
     def ring(self, lane: str, limit: int) -> bool:
         """Put no token, one, or several; the planner believes that one stands there."""
-        fate = self._draw.random()
-        if fate < 1 / 3:
+        fate = self._next_fate()
+        if fate == "lost":
             self.lost += 1
             return True
-        if fate < 2 / 3:
+        if fate == "doubled":
             self.doubled += 1
             return any([self._bus.ring(lane, limit) for _ in range(_COPIES)])
         return self._bus.ring(lane, limit)
+
+    def _next_fate(self) -> str:
+        """Return each fate once in every three rings, in an order that is drawn."""
+        if not self._fates:
+            self._fates = self._draw.sample(_FATES, len(_FATES))
+        return self._fates.pop()
 
     def close(self) -> None:
         """Close the bus."""

@@ -109,6 +109,10 @@ def test_a_small_run_loses_and_doubles_nothing(private_services: EmbeddedService
     assert figures["stale_rejected"] == 1
     assert figures["naive"]["duplicates"] > 0
     assert figures["naive"]["effects"] == 12 + figures["naive"]["duplicates"]
+    log = (private_services.data_dir / "demo" / "1" / "demo.log").read_text().splitlines()
+    (went_wrong,) = [json.loads(line) for line in log if '"went_wrong"' in line]
+    assert went_wrong["replays"] >= 1
+    assert min(went_wrong["wakes_lost"], went_wrong["wakes_doubled"]) >= 1
     assert show(private_services, "r1:open-ticket-1")["entries"]
 
 
