@@ -33,7 +33,8 @@ from .statements import Statements
 
 _log = structlog.get_logger(__name__)
 Command = TypeVar("Command")
-Reply = TypeVar("Reply")
+LOCKED_ROW = Recorded(None, None, "locked")
+"""Somebody else's transaction, a planner's perhaps, holds the row; it alone has to wait."""
 
 
 class AttemptStore:
@@ -130,7 +131,11 @@ class AttemptStore:
     # -- outcomes --------------------------------------------------------------------------------
 
     def record(self, batch: Sequence[Record]) -> list[Recorded]:
-        """Keep outcomes and take the edges that they call for, each judged on its locked row."""
+        """Keep outcomes and take the edges that they call for, each judged on its locked row.
+
+        The reply LOCKED_ROW says that another transaction held that row's lock for too long:
+        nothing is kept of it yet, and it must be recorded again.
+        """
         return self._together_or_alone(batch, self._record, self._record_bare)
 
     def _record_bare(self, record: Record, error: DBAPIError) -> Recorded:
@@ -281,19 +286,22 @@ class AttemptStore:
     def _together_or_alone(
         self,
         batch: Sequence[Command],
-        work: Callable[[Connection, Sequence[Command]], list[Reply]],
-        refused: Callable[[Command, DBAPIError], Reply],
-    ) -> list[Reply]:
-        """Run the batch in one transaction; row by row where it fails. Raises StoreUnavailable."""
+        work: Callable[[Connection, Sequence[Command]], list[Recorded]],
+        refused: Callable[[Command, DBAPIError], Recorded],
+    ) -> list[Recorded]:
+        """Run the batch in one transaction; row by row where it fails. Raises StoreUnavailable.
+
+        A row that stays locked is answered LOCKED_ROW, so that those behind it get their turn.
+        """
         try:
             return self._database.run(lambda connection: work(connection, batch))
         except LockTimeout:
             if len(batch) == 1:
-                raise
+                return [LOCKED_ROW]
         except DBAPIError as error:
             if len(batch) == 1:
                 return [refused(batch[0], error)]
-        replies = []
+        replies: list[Recorded] = []
         for command in batch:
             replies += self._together_or_alone([command], work, refused)
         return replies

@@ -9,7 +9,7 @@ import pytest
 from ackbox.outbox.commands import GiveBack, Marked, MarkSend, NotMarked, Record
 from ackbox.outbox.defaults import DEFAULTS
 from ackbox.outbox.outcome import Answer, Applied, NotApplied, Unknown
-from ackbox.outbox.shell.attempt_store import AttemptStore
+from ackbox.outbox.shell.attempt_store import LOCKED_ROW, AttemptStore
 from ackbox.outbox.shell.claim_store import ClaimStore
 from ackbox.outbox.shell.database import Database
 
@@ -192,16 +192,16 @@ def test_two_outcomes_of_one_row_in_one_batch_are_judged_in_turn(outbox: Seeded)
 
 
 def test_a_batch_waits_for_no_lock_longer_than_its_limit(outbox: Seeded) -> None:
-    """Hole 33: a planner that holds one row's lock delays that row alone."""
+    """Hole 33: a planner that holds one row's lock delays that row alone, not those behind it."""
     claims = [outbox.awaiting(f"i{number}") for number in range(2)]
     with outbox.database.engine.begin() as planner:
         planner.exec_driver_sql(
             f"SELECT 1 FROM {outbox.database.quoted_schema}.intent_state"
             f" WHERE seq = {claims[0].seq} FOR UPDATE"
         )
-        with pytest.raises(Exception, match="lock_timeout"):
-            outbox.attempts.record([Record(claims[0], Applied("T-1"))])
-        outbox.attempts.record([Record(claims[1], Applied("T-2"))])
+        batch = [Record(claims[0], Applied("T-1")), Record(claims[1], Applied("T-2"))]
+        locked, recorded = outbox.attempts.record(batch)
+    assert (locked, recorded.state) == (LOCKED_ROW, "committed")
     assert outbox.state(claims[1].seq) == "committed"
     assert outbox.record(claims[0], Applied("T-1")).state == "committed"
 

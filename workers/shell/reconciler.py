@@ -29,7 +29,7 @@ from ...outbox.commands import (
 )
 from ...outbox.defaults import Limits
 from ...outbox.errors import AckboxError
-from ...outbox.shell.attempt_store import AttemptStore
+from ...outbox.shell.attempt_store import LOCKED_ROW, AttemptStore
 from ...outbox.shell.reconcile_store import ReconcileStore
 from ...tool_adapters.contract import Evidence, OverLimit
 from ..attempt import conclude
@@ -158,11 +158,14 @@ class Reconciler:
         """Keep trying: the outcome of a resend stays in memory until it is stored."""
         while True:
             try:
-                return self._attempts.record([record])[0]
+                (recorded,) = self._attempts.record([record])
             except AckboxError as error:
                 _log.warning("records_failed", code=error.code, rows=1)
                 if self._stop.wait(RECORD_RETRY_SECONDS):
                     raise
+            else:
+                if recorded is not LOCKED_ROW or self._stop.wait(RECORD_RETRY_SECONDS):
+                    return recorded
 
 
 def _late_steps(claim: Claimed, evidence: Evidence) -> Any:

@@ -27,7 +27,7 @@ from ...outbox.commands import (
     RingResults,
 )
 from ...outbox.errors import StoreUnavailable
-from ...outbox.shell.attempt_store import AttemptStore
+from ...outbox.shell.attempt_store import LOCKED_ROW, AttemptStore
 from ...tool_adapters.contract import Evidence, OverLimit
 from ..attempt import OWNER_DOUBTFUL, SHUTDOWN, attempt, conclude
 from ..commands import Exchange
@@ -92,6 +92,8 @@ class Runner:
         self._attempts_lock = threading.Lock()
         self._marks = Coalescer("marks", self._mark, _no_mark, batch_limit=batch_limit)
         self._records = Coalescer("records", self._record, _no_record, batch_limit=batch_limit)
+        # Rows that somebody else has locked wait on a thread of their own, not before the others.
+        self._locked = Coalescer("locked", self._record_locked, _no_record, batch_limit=batch_limit)
         self._returns = Coalescer("returns", self._give_back, _no_record, batch_limit=batch_limit)
         self._threads = [
             threading.Thread(target=self._serve, name=f"ackbox-attempt-{n}", daemon=True)
@@ -144,7 +146,7 @@ class Runner:
     def close(self) -> None:
         """End the threads. Attempts still in flight stay as they are for the reaper."""
         self._closing.set()
-        for coalescer in (self._marks, self._returns, self._records):
+        for coalescer in (self._marks, self._returns, self._records, self._locked):
             coalescer.close()
         for _ in self._threads:
             self._ready.put(None)
@@ -187,12 +189,19 @@ class Runner:
                 self._ask_for_mark(running, command, answer)
             case Record():
                 self._faults.reach("before_settle", running.claim.intent_id)
-                self._records.put(command, answer)
+                self._records.put(command, lambda reply: self._recorded(command, reply, answer))
             case GiveBack():
                 self._returns.put(command, answer)
             case _:
                 return False
         return True
+
+    def _recorded(self, record: Record, reply: Any, answer: Callable[[Any], None]) -> None:
+        """Answer a stored outcome; one whose row is locked stays in memory and is tried again."""
+        if reply is LOCKED_ROW and not self._closing.is_set():
+            self._locked.put(record, lambda again: self._recorded(record, again, answer))
+        else:
+            answer(reply)
 
     def _ask_for_mark(
         self, running: _Attempt, command: MarkSend, answer: Callable[[Any], None]
@@ -280,6 +289,10 @@ class Runner:
                 _log.warning("records_failed", code=error.code, rows=len(batch))
                 if self._closing.wait(RECORD_RETRY_SECONDS):
                     return [_no_record(record) for record in batch]
+
+    def _record_locked(self, batch: Sequence[Record]) -> Sequence[Any]:
+        self._closing.wait(RECORD_RETRY_SECONDS)
+        return self._record(batch)
 
     def _give_back(self, batch: Sequence[GiveBack]) -> Sequence[Any]:
         try:
