@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import RowMapping
@@ -60,13 +61,23 @@ class _Seen:
             lambda c: list(c.execute(statement, {**limits, **values}).mappings())
         )
 
-    def declared(self) -> dict[str, tuple[ToolContract, bool]]:
-        """Return the newest declaration of each tool's newest version, and whether it is served."""
-        found: dict[str, tuple[ToolContract, bool]] = {}
+    def declared(self) -> dict[str, _Declared]:
+        """Return the newest declaration of each tool's newest version."""
+        found: dict[str, _Declared] = {}
         for row in self.rows("declared_tools", {"tool": None}):
-            known = (contract_from_document(row["declared"]), bool(row["served"]))
+            contract = contract_from_document(row["declared"])
+            known = _Declared(contract, row["served"], row["reconciled"])
             found.setdefault(row["tool"], known)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """A declaration, and whether a living worker and a living reconciler have the tool."""
+
+    contract: ToolContract
+    served: bool
+    reconciled: bool
 
 
 def _roles(seen: _Seen) -> Iterator[Finding]:
@@ -79,7 +90,7 @@ def _roles(seen: _Seen) -> Iterator[Finding]:
         if living.get(role):
             continue
         since = f"for {_span(rows[role]['beat_seconds'])}" if role in rows else "yet"
-        step = "ackbox up --roles relay,reaper,reconciler,consumer"
+        step = "ackbox up --roles relay,reaper,reconciler,consumer --tools MODULE"
         if role == "worker":
             step = "ackbox worker --tools MODULE"
         yield Finding(FAIL, f"role_{role}", f"no {role} has beaten {since}: {loss}", step)
@@ -97,15 +108,23 @@ def _unserved(seen: _Seen, registry: Registry) -> Iterator[Finding]:
     named = {served_name(row["tool"], row["tool_version"]) for row in waiting}
     for contract in registry.contracts():
         name = served_name(contract.tool, contract.version)
-        known, served = declared.get(contract.tool, (None, False))
-        if name not in named and not (served and known and known.version >= contract.version):
+        known = declared.get(contract.tool)
+        served = known and known.served and known.contract.version >= contract.version
+        if name not in named and not served:
             text = f"{contract.tool} is in your settings, and no living worker has it"
             step = "restart the workers with these settings: ackbox worker"
             yield Finding(WARN, "tool_unserved", text, step)
 
 
 def _declarations(seen: _Seen, registry: Registry) -> Iterator[Finding]:
-    contracts = {tool: known for tool, (known, served) in seen.declared().items() if served}
+    declared = {tool: known for tool, known in seen.declared().items() if known.served}
+    for tool, known in sorted(declared.items()):
+        if not known.reconciled and _has_rungs(known.contract):
+            text = (
+                f"no living reconciler has {tool}: its unknowns are neither probed nor sent again"
+            )
+            yield Finding(FAIL, "tool_unreconciled", text, "ackbox reconciler --tools MODULE")
+    contracts = {tool: known.contract for tool, known in declared.items()}
     contracts |= {contract.tool: contract for contract in registry.contracts()}
     for tool, contract in sorted(contracts.items()):
         if contract.key.kind is KeyKind.NONE and contract.probe is ProbeStrength.NONE:
@@ -116,6 +135,11 @@ def _declarations(seen: _Seen, registry: Registry) -> Iterator[Finding]:
             text = f"{tool}: its key window is too short for a resend, so the key settles nothing"
             step = f"declare a longer window, or a shorter call limit and settle time, on {tool}"
             yield Finding(WARN, "tool_window", text, step)
+
+
+def _has_rungs(contract: ToolContract) -> bool:
+    """Return whether a reconciler could do anything about an unknown of the tool."""
+    return contract.may_resend or contract.probe is not ProbeStrength.NONE
 
 
 def _lanes(seen: _Seen) -> Iterator[Finding]:

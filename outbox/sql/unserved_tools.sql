@@ -10,7 +10,7 @@ SELECT ready.tool, ready.tool_version, count(*) AS waiting
          LIMIT :row_limit) ready
  WHERE NOT EXISTS (
        SELECT 1 FROM {schema}.worker w
-        WHERE w.stopped_at IS NULL
+        WHERE w.stopped_at IS NULL AND w.role = 'worker'
           AND w.beat_at > {schema}.clock_now() - make_interval(secs => :dead_after_seconds)
           AND (ready.tool || '@' || ready.tool_version) = ANY (w.tools))
  GROUP BY ready.tool, ready.tool_version

@@ -14,12 +14,13 @@ from sqlalchemy.engine import make_url
 from ackbox.app.parts import host_name
 from ackbox.outbox.commands import Park
 from ackbox.outbox.outcome import Applied
-from ackbox.outbox.shell.claim_store import Incarnation
+from ackbox.outbox.shell.claim_store import Incarnation, served_name
 
 from ..support.command_line import CommandLine, bare_line
-from ..support.seed import KEYLESS, Seeded
+from ..support.seed import KEYLESS, TOOLS, Seeded
 from .valkey_process import ValkeyProcess
 
+ALL_TOOLS = tuple(served_name(tool.tool, tool.version) for tool in TOOLS)
 ROLES = ("relay", "reaper", "reconciler", "consumer")
 
 
@@ -52,10 +53,10 @@ def found(line: CommandLine, *arguments: str) -> dict[str, dict[str, Any]]:
     return {one["check"]: one for one in document["findings"]}
 
 
-def start_roles(seeded: Seeded, *roles: str) -> None:
+def start_roles(seeded: Seeded, *roles: str, tools: tuple[str, ...] = ALL_TOOLS) -> None:
     """Let processes of these roles beat."""
     for role in roles:
-        seeded.claims.register(Incarnation(uuid.uuid4(), role, "here", 1))
+        seeded.claims.register(Incarnation(uuid.uuid4(), role, "here", 1, tools))
 
 
 def test_a_complete_set_up_is_fine(line: CommandLine, seeded: Seeded) -> None:
@@ -193,6 +194,25 @@ def test_tools_that_nobody_has(line: CommandLine, seeded: Seeded) -> None:
     assert (finding["level"], finding["next_step"]) == (
         "WARN", "restart the workers with these settings: ackbox worker",
     )  # fmt: skip
+
+
+def test_tools_that_no_reconciler_has(line: CommandLine, seeded: Seeded) -> None:
+    """A reconciler without the tool's code can neither probe nor send again."""
+    start_roles(seeded, "relay", "reaper", "consumer")
+    start_roles(seeded, "reconciler", tools=())
+    lines = line.run("doctor").out
+    assert "no living reconciler has keyed:" in lines
+    assert "no living reconciler has keyless:" not in lines
+    start_roles(seeded, "reconciler")
+    assert "tool_unreconciled" not in found(line)
+
+
+def test_a_background_role_with_the_tools_is_no_worker(line: CommandLine, seeded: Seeded) -> None:
+    """Each role's row lists the tools that it has loaded; only workers take rows."""
+    start_roles(seeded, *ROLES)
+    seeded.claims.stop(seeded.owner)
+    seeded.put("waiting")
+    assert found(line)["tool_unserved"]["level"] == "FAIL"
 
 
 def test_tools_whose_unknowns_wait_for_a_person(line: CommandLine, seeded: Seeded) -> None:
