@@ -6,7 +6,7 @@ import the pure core of `outbox`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from ..outbox.bind import answer_unbound
@@ -23,7 +23,7 @@ from ..outbox.generations import (
     withdrawal_of,
 )
 from ..outbox.intent import Address, Content, Draft, Intent
-from ..outbox.model import Actor, GateDecision, Move, Refusal, Row, State, changed
+from ..outbox.model import Actor, GateDecision, Move, Refusal, Row, State
 from ..outbox.records import Note, Write, order
 from ..outbox.telling import Generation
 from ..outbox.transitions import BIND
@@ -209,12 +209,13 @@ def insert_row(
     seq, state = intent.seq, State.HELD if held else State.QUEUED
     tables.next_seq += 1
     tables.intents[seq] = intent
-    tables.rows[seq] = Row(
+    row = Row(
         seq=seq, generation=intent.generation, lane=intent.lane, state=state,
         ready_at=None if held else ready_at, hold_at=tables.clock.now if held else None,
         withdraw_at=intent.deadline, deadline=intent.deadline, diverged_at=diverged_at,
         fingerprint=intent.fingerprint, content=intent.content,
     )  # fmt: skip
+    tables.insert(row)
     tables.names[intent.name] = (*tables.names.get(intent.name, ()), seq)
     if intent.compensates is not None:
         target = intent.compensates
@@ -306,8 +307,8 @@ class MemoryBinding:
         else:
             del self._tables.batches[batch_id]
 
-    def hand_over(self, seq: int, lease_seconds: float, call: Callable[[], bool]) -> bool:
-        """Hand a bound row over under its lease; `call` says whether the callback returned."""
+    def lease_hand_over(self, seq: int, lease_seconds: float) -> bool:
+        """Take the right to hand one row over; False where it is done or somebody is at it."""
         tables, row = self._tables, self._tables.rows[seq]
         now, until = tables.clock.now, tables.hand_by.get(seq)
         if row.bound_at is None or row.handed_at is not None:
@@ -315,12 +316,20 @@ class MemoryBinding:
         if until is not None and until > now:
             return False
         tables.hand_by[seq] = now + timedelta(seconds=lease_seconds)
-        if not call():
-            tables.hand_by.pop(seq)
-            return False
-        tables.hand_by.pop(seq)
-        tables.write(seq, handed_at=now)
         return True
+
+    def handed(self, seq: int) -> bool:
+        """Record that the row's callback returned; False where that was on record."""
+        if self._tables.rows[seq].handed_at is not None:
+            return False
+        self._tables.hand_by.pop(seq, None)
+        self._tables.write(seq, handed_at=self._tables.clock.now)
+        return True
+
+    def hand_later(self, seq: int) -> None:
+        """Let go of a row whose callback raised."""
+        if self._tables.rows[seq].handed_at is None:
+            self._tables.hand_by.pop(seq, None)
 
     def unhanded(self, seqs: Collection[int]) -> list[int]:
         """Return which of the rows still wait for their hand-over."""
@@ -336,4 +345,4 @@ def gate_of(tables: Tables, seq: int) -> GateDecision | None:
 def set_gate(tables: Tables, seq: int, gate: GateRecord) -> None:
     """Write a gate, and have hold_pass look at its row."""
     tables.gates[seq] = gate
-    tables.rows[seq] = changed(tables.rows[seq], {"hold_at": tables.clock.now})
+    tables.write(seq, hold_at=tables.clock.now)

@@ -66,6 +66,8 @@ class Tables:
         self.next_event = 1
         self.next_observation = 1
         self.next_batch = 1
+        self.dirty: dict[int, Row | None] = {}
+        """Rows written since somebody emptied this, each as it was before; not part of a fork."""
 
     # -- forks -----------------------------------------------------------------------------------
 
@@ -152,7 +154,15 @@ class Tables:
         """Write columns that no edge writes: a fact about the row, never its state."""
         if "state" in columns:
             raise ValueError("only an edge changes a state")
-        self.rows[seq] = changed(self.rows[seq], columns)
+        self._store(seq, changed(self.rows[seq], columns))
+
+    def insert(self, row: Row) -> None:
+        """Insert a new state row."""
+        self._store(row.seq, row)
+
+    def _store(self, seq: int, row: Row) -> None:
+        self.dirty.setdefault(seq, self.rows.get(seq))
+        self.rows[seq] = row
 
     def perform(self, writes: Iterable[Write]) -> dict[int, Moved]:
         """Perform the moves and return those that took place, by seq.
@@ -193,7 +203,7 @@ class Tables:
             return None
         if effects.observed in EDGE[move.edge].effects:
             after = changed(after, {"observation_id": kept})
-        self.rows[move.seq] = after
+        self._store(move.seq, after)
         self.log(
             move.seq, move.edge, write.actor, move.reason, after.fence, before.state, after.state,
             write.actor_name, detail=write.detail,

@@ -46,7 +46,8 @@ class Effect:
     shelf: str
     tool: str
     key: str
-    body: str
+    seq: int
+    """The row whose attempt asked for it: what really happened, whatever the key says."""
     at: datetime
     undone: bool = False
 
@@ -85,8 +86,8 @@ class VirtualTools:
         self.adapters = adapters
         self.registry = Registry(adapters.values())
         self.effects: dict[int, Effect] = {}
-        self.standing: dict[str, int] = {}
-        """Number of effects that stand, by wire key."""
+        self.standing: dict[int, int] = {}
+        """Number of effects that stand, by the row that asked for them."""
         self.counts = Counts()
         self._keys: dict[tuple[str, str], _Remembered] = {}
 
@@ -103,14 +104,19 @@ class VirtualTools:
         """Return what tells this state of the tools from others."""
         now = self._clock.now
         return (
-            tuple([(e.key, e.undone, self._is_seen(e, now)) for e in self.effects.values()]),
+            tuple([(e.seq, e.key, e.undone, self._is_seen(e, now)) for e in self.effects.values()]),
             tuple([(key, self._is_forgotten(key)) for key in self._keys]),
         )
 
     # -- requests --------------------------------------------------------------------------------
 
-    def arrive(self, tool: str, request: HttpRequest, fate: str = HAPPENS) -> HttpEvidence:
-        """Let an effect request be processed; returns the answer as the wire will carry it."""
+    def arrive(
+        self, tool: str, seq: int, request: HttpRequest, fate: str = HAPPENS
+    ) -> HttpEvidence:
+        """Let an effect request be processed; returns the answer as the wire will carry it.
+
+        `seq` is the row that asks, for the books of the world alone: the tool does not look at it.
+        """
         self.counts = replace(self.counts, requests=self.counts.requests + 1)
         if fate in EARLY:
             return _answer(*EARLY[fate])
@@ -124,7 +130,7 @@ class VirtualTools:
             return _answer(status, document)
         if request.method == "DELETE":
             return _spoiled(fate, spec, request, *self._delete(spec, request))
-        return _spoiled(fate, spec, request, *self._create(spec, request))
+        return _spoiled(fate, spec, request, *self._create(spec, seq, request))
 
     def read(self, tool: str, request: HttpRequest) -> HttpEvidence:
         """Answer a harmless read: the objects with exactly one marker."""
@@ -144,11 +150,11 @@ class VirtualTools:
 
     # -- effects ---------------------------------------------------------------------------------
 
-    def _create(self, spec: ToolSpec, request: HttpRequest) -> tuple[int, dict[str, Any]]:
+    def _create(self, spec: ToolSpec, seq: int, request: HttpRequest) -> tuple[int, dict[str, Any]]:
         key, number = wire_key_of(request), self.counts.effects + 1
-        effect = Effect(number, spec.shelf, spec.name, key, request.body.decode(), self._clock.now)
+        effect = Effect(number, spec.shelf, spec.name, key, seq, self._clock.now)
         self.effects[number] = effect
-        self.standing[key] = self.standing.get(key, 0) + 1
+        self.standing[seq] = self.standing.get(seq, 0) + 1
         self.counts = replace(self.counts, effects=number)
         document = {"id": effect.ref}
         self._remember(spec, request, 201, document)
@@ -177,7 +183,7 @@ class VirtualTools:
         if effect.undone:
             return
         self.effects[number] = replace(effect, undone=True)
-        self.standing[effect.key] -= 1
+        self.standing[effect.seq] -= 1
         self.counts = replace(self.counts, undone=self.counts.undone + 1)
         if self.specs[effect.tool].key == KeyKind.CLIENT_ID.value:
             # The identity is free again once its object is gone.
