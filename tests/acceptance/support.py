@@ -24,6 +24,7 @@ from ackbox.outbox.shell.database import Database
 from ackbox.planner.shell.planner import Planner
 from ackbox.workers.shell.fault_points import PLAN_VARIABLE
 
+from ..integration.valkey_process import INHERITED_PATH
 from ..support.waiting import wait_until
 from .support_tools import TOOL_URL
 
@@ -196,7 +197,7 @@ class Bus:
             "ACKBOX_LOG_FORMAT": "json",
             PLAN_VARIABLE: str(self._plan_path),
             TOOL_URL: provider.url,
-            "PYTHONPATH": str(PROGRAM.parent),
+            "PYTHONPATH": os.pathsep.join([str(PROGRAM.parent), *INHERITED_PATH]),
         }
         self.set_limits()
 

@@ -23,12 +23,12 @@ from typing import Any
 from redis import Redis
 from rq import Queue
 
+from ackbox.app import worker_process
 from ackbox.app.environment import running_services
 from ackbox.app.logging import configure_logging
 from ackbox.app.parts import Parts, build_parts
 from ackbox.app.roles import Role, start_reaper, start_reconciler, start_relay
 from ackbox.app.settings import load_settings
-from ackbox.app.worker_process import build_drainer
 from ackbox.outbox.shell.redis_bus import queue_name
 from ackbox.planner.shell.consumer import ResultConsumer
 from ackbox.workers.shell.pool import PoolLimits, WorkerPool
@@ -36,7 +36,8 @@ from ackbox.workers.shell.rq_worker import AckboxWorker
 
 LOOK_SECONDS = 0.02
 Start = Callable[[Parts, threading.Event], Role]
-assert build_drainer  # Imported before any fork: what tokens run finds it by its name.
+PREPARED = (worker_process,)
+"""Imported before any fork: a worker finds its drainer by a dotted name."""
 
 
 def work(lanes: list[str]) -> int:

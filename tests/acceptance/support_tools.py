@@ -1,4 +1,4 @@
-"""The tools of the acceptance tests, loaded by worker processes: `ACKBOX_TOOLS=support_tools:build`.
+"""The tools of the acceptance tests, loaded by workers: `ACKBOX_TOOLS=support_tools:build`.
 
 All of them have their effect at the fake provider named by ACKBOX_TEST_TOOL_URL, which counts on
 its own side. Limits are short, so that what must wait for a limit does not wait for long.
@@ -36,7 +36,7 @@ class ShortTool(HttpJsonTool):
     @property
     def contract(self) -> ToolContract:
         """Return the declaration with a short allowance between deadlines."""
-        declared = super(ShortTool, self).contract
+        declared = super().contract
         return replace(declared, clock_allowance_seconds=CLOCK_ALLOWANCE_SECONDS)
 
 

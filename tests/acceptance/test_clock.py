@@ -89,7 +89,9 @@ def test_the_clock_of_these_processes_is_wrong(
     """The tests above mean something: RQ notes a worker's birth by the worker's own clock."""
     own_bus.worker("main", nursery=wrong)
     key = wait_until(lambda: valkey.client.smembers("rq:workers"), message="it is listed").pop()
-    born = datetime.fromisoformat(str(valkey.client.hget(key, "birth"), "ascii"))
+    birth = valkey.client.hget(key, "birth")
+    assert isinstance(birth, bytes)
+    born = datetime.fromisoformat(birth.decode())
     (row,) = own_bus.sql("SELECT {s}.clock_now() AS now")
     away = (row["now"] - born.replace(tzinfo=UTC)).total_seconds()
     assert 240 < abs(away) < 360

@@ -57,9 +57,7 @@ def test_an_answer_that_does_not_come_is_unknown_at_the_limit(bus: Bus) -> None:
     assert bus.effects(intent) == [1]
 
 
-def test_a_function_that_overruns_keeps_its_slot_and_its_evidence(
-    bus: Bus, tmp_path: Path
-) -> None:
+def test_a_function_that_overruns_keeps_its_slot_and_its_evidence(bus: Bus, tmp_path: Path) -> None:
     """Unknown at the limit; not quiet while it runs; its slot stays taken; its return commits."""
     lane, gate = new_lane("overrun"), tmp_path / "gate"
     bus.worker(lane, ACKBOX_IN_FLIGHT_MAX="1")
@@ -112,7 +110,7 @@ def test_a_tool_that_hogs_the_interpreter_starves_no_heartbeat(bus: Bus) -> None
 
     def is_over() -> bool:
         ages.append(_age_seconds(bus, str(owner)))
-        return bus.row(intent)["state"] == "committed"
+        return bus.states([intent]) == ["committed"]
 
     wait_until(is_over, DEADLINE_SECONDS, "the function returns", every_seconds=0.1)
     assert max(ages) < DEAD_AFTER_SECONDS

@@ -54,3 +54,19 @@ def test_a_locked_step_holds_up_no_other_release(bus: Bus) -> None:
         bus.wait_states(seconds[1:], "committed", seconds=8)
         assert bus.states([firsts[0], seconds[0]]) == ["awaiting_ack", "held"]
     bus.wait_states(seconds, "committed")
+
+
+def test_a_locked_row_whose_call_overruns_stops_no_other_send(bus: Bus) -> None:
+    """The heartbeat cannot move that row's `quiet_at` on; its process is no less alive for it."""
+    lane = new_lane("overrun")
+    gate = bus.folder / f"gate-{lane}"
+    bus.worker(lane)
+    overrun = bus.put("blocking", lane, gate=str(gate))
+    bus.wait_state(overrun, "indeterminate")
+    with _open_cancel(bus, overrun):
+        for _ in range(4):
+            others = bus.put_many("keyless", lane, 3, slow_seconds=0.5)
+            bus.wait_states(others, "committed", seconds=8)
+            assert not any(bus.events(other, "give_back") for other in others)
+    gate.touch()
+    bus.wait_state(overrun, "committed")

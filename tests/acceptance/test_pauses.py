@@ -33,7 +33,7 @@ def _wake_and_end(victim: Child) -> None:
 
 @pytest.mark.parametrize("tool", ["keyless", "keyed"])
 def test_a_zombie_before_its_mark_sends_nothing(tool: str, bus: Bus) -> None:
-    """Cases 1b, 5, 19b, 23a, 161a: another worker sends; the zombie is refused. No person needed."""
+    """Cases 1b, 5, 19b, 23a, 161a: another worker sends; the zombie is refused, nobody asked."""
     lane = new_lane("zombie")
     victim, intent = _freeze(bus, "before_send", tool, lane)
     bus.worker(lane)

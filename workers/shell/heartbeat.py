@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Collection
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 
 from ...outbox.defaults import Limits
-from ...outbox.errors import StoreUnavailable
+from ...outbox.errors import AckboxError, StoreUnavailable
 from ...outbox.shell.claim_store import ClaimStore, Incarnation
 
 _log = structlog.get_logger(__name__)
@@ -65,9 +66,11 @@ class Heartbeat:
         try:
             if not self._store.beat(self._incarnation.worker_id):
                 self._store.register(self._incarnation)
+            # Said before the rest: this process lives, whatever becomes of single rows.
+            self._last_beat = started
             if seqs := self._overrunning():
                 self._store.push_quiet(seqs)
-        except StoreUnavailable as error:
-            _log.warning("heartbeat_failed", code=error.code)
-        else:
-            self._last_beat = started
+        except (AckboxError, SQLAlchemyError) as error:
+            # A thread that ended here would leave a process that never sends and never ends.
+            code = getattr(error, "code", None) or type(error).__name__
+            _log.warning("heartbeat_failed", code=code)

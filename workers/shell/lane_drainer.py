@@ -110,7 +110,7 @@ class ProcessDrainer:
         if wanted <= 0:
             self._set_hungry(lane, True)
             return 0
-        if self._stopping.is_set() or not self._alone.acquire(blocking=False):
+        if not self._may_claim() or not self._alone.acquire(blocking=False):
             return 0
         try:
             claims = self._take(lane, wanted, alone=False)
@@ -118,6 +118,10 @@ class ProcessDrainer:
             self._alone.release()
         self._set_hungry(lane, len(claims) == wanted)
         return len(claims)
+
+    def _may_claim(self) -> bool:
+        """A process that would give back whatever it claims claims nothing."""
+        return not (self._stopping.is_set() or self._runner.is_doubtful())
 
     def _take(self, lane: str, wanted: int, *, alone: bool) -> list[Claimed]:
         self._slots.take(lane, wanted)
@@ -173,6 +177,8 @@ class ProcessDrainer:
         """Claim one suspect row while this process holds nothing unmarked, until its mark."""
         with self._alone:
             if not self._wait_unmarked():
+                return
+            if not self._may_claim():
                 return
             with self._state:
                 self._suspects.discard(lane)

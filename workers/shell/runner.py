@@ -139,6 +139,10 @@ class Runner:
         with self._attempts_lock:
             return tuple(running.claim.seq for running in self._attempts if running.overruns)
 
+    def is_doubtful(self) -> bool:
+        """Return whether others may take this process for dead: then it sends nothing."""
+        return self._is_doubtful()
+
     def stop(self) -> None:
         """From now on give back whatever is not marked; what is marked runs on."""
         self._stopping.set()
