@@ -294,7 +294,7 @@ tool_unserved = Guard(
     "tool_unserved", "tool_served", lambda r, m, w: not w.tool_served,
     "NOT EXISTS (SELECT 1 FROM {schema}.intent own JOIN {schema}.worker w"
     " ON (own.tool || '@' || own.tool_version) = ANY (w.tools) WHERE own.seq = s.seq"
-    " AND w.stopped_at IS NULL"
+    " AND w.role = 'worker' AND w.stopped_at IS NULL"
     f" AND w.beat_at > {NOW} - make_interval(secs => :dead_after_seconds))",
 )  # fmt: skip
 poisonous = Guard(

@@ -25,6 +25,7 @@ FIRST_GAP_SECONDS = 0.01
 LONGEST_GAP_SECONDS = 0.25
 GROWTH = 1.5
 CLOSE_SECONDS = 5.0
+FIRST_LOOK_SECONDS = 5.0
 
 
 @dataclass(eq=False, slots=True)
@@ -46,6 +47,12 @@ class _Waiting:
             return True
         # A row that is replaced or stands in front of a person never binds by itself.
         return isinstance(telling.told, Superseded) or telling.told.word not in _BOUND_WORDS
+
+
+def _left(waiting: _Waiting, end: float) -> float:
+    """Return the seconds left; a wait of no time at all still takes one look."""
+    answered = waiting.seen or waiting.error is not None
+    return end + (0.0 if answered else FIRST_LOOK_SECONDS) - time.monotonic()
 
 
 _BOUND_WORDS = ("committed", "failed", "cancelled", "compensated")
@@ -91,7 +98,7 @@ class Waiters:
             self._waiting.add(waiting)
             self._wake_reader()
             try:
-                while not self._is_over(waiting) and (left := end - time.monotonic()) > 0:
+                while not self._is_over(waiting) and (left := _left(waiting, end)) > 0:
                     self._condition.wait(left)
             finally:
                 self._waiting.discard(waiting)
@@ -145,8 +152,10 @@ class Waiters:
         try:
             steps = self._database.run(lambda c: self._store.steps(c, names), attempts=1)
         except (StoreUnavailable, SQLAlchemyError) as error:
-            for one in waiting:
-                one.error = error
+            with self._condition:
+                for one in waiting:
+                    one.error = error
+                self._condition.notify_all()
             return False
         changed = False
         with self._condition:

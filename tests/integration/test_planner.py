@@ -166,3 +166,9 @@ def test_a_planner_without_a_url_attaches_to_a_running_bus_and_starts_none(
         upgrade(services.database_url)
         with Planner.connect() as planner:
             assert planner.put("any", {}, run_id="r1", step="s").created
+
+
+def test_a_wait_of_no_time_takes_one_look(world: World) -> None:
+    """Zero seconds means now, not never."""
+    intent = world.put()
+    assert isinstance(world.planner.wait(intent, timeout_seconds=0), InFlight)
