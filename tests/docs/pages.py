@@ -29,6 +29,7 @@ DEADLINE_SECONDS = 40.0
 READY = "ready"
 OWN = "ackbox "
 _PAUSE_SECONDS = 0.5
+_SHOWN_LINES = 40
 _FENCE = re.compile(
     r"(?:^<!-- (?P<note>[^\n]*?) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -78,6 +79,7 @@ class Reader:
     environ: dict[str, str]
     printed: str = ""
     _names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__page__"})
+    _said: list[str] = field(default_factory=list)
     _started: list[subprocess.Popen[str]] = field(default_factory=list)
     _readers: list[threading.Thread] = field(default_factory=list)
 
@@ -117,7 +119,8 @@ class Reader:
             threading.Event().wait(_PAUSE_SECONDS)
             ended = self._typed(block.text)
         self.printed += ended.out
-        said = f"{block.place} ended with {ended.code}: {ended.out}{ended.err}"
+        background = "".join(self._said[-_SHOWN_LINES:])
+        said = f"{block.place} ended with {ended.code}: {ended.out}{ended.err}\n{background}"
         assert ended.code == wanted, said
 
     def _typed(self, text: str) -> Ended:
@@ -146,7 +149,7 @@ class Reader:
         )  # fmt: skip
         self._started.append(process)
         said: list[str] = []
-        reader = threading.Thread(target=_drain, args=(process, said))
+        reader = threading.Thread(target=_drain, args=(process, said, self._said))
         reader.start()
         self._readers.append(reader)
         wait_until(
@@ -161,11 +164,12 @@ class Reader:
         assert not missing, f"{block.place}: not printed: {missing}; printed: {self.printed}"
 
 
-def _drain(process: subprocess.Popen[str], said: list[str]) -> None:
+def _drain(process: subprocess.Popen[str], *said: list[str]) -> None:
     assert process.stdout is not None
     with process.stdout:
         for line in process.stdout:
-            said.append(line)
+            for kept in said:
+                kept.append(line)
 
 
 def clean_environment() -> dict[str, str]:
