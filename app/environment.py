@@ -43,6 +43,22 @@ def running_database_url() -> str | None:
 
 
 @contextmanager
+def borrowed_services(settings: Settings) -> Iterator[Settings]:
+    """Yield the settings with the URLs of the data directory's embedded servers.
+
+    Servers that stand there and do not run are started for the length of the block only, so that
+    what a demo or an earlier `up` has left can be asked about. Nothing is ever created: where no
+    server was started before, the URLs stay unset.
+    """
+    found = running_services(settings)
+    if not needs_embedded(found) or not EmbeddedServices.exist(settings.data_dir):
+        yield found
+        return
+    with EmbeddedServices.start_or_attach(settings.data_dir) as services:
+        yield _with_urls(settings, services)
+
+
+@contextmanager
 def started_services(settings: Settings) -> Iterator[tuple[Settings, EmbeddedServices | None]]:
     """Start (or attach to) embedded servers for what the settings leave unset; stop them after.
 

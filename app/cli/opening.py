@@ -1,7 +1,7 @@
 """Opens the outbox that a command works on, and refuses one that it does not fit.
 
-Decides that no command but `up` and `demo` starts a server, and that a database is asked for its
-schema before anything else. Heavy imports stand inside the functions.
+Decides that only `up` and `demo` keep servers running (others borrow those that stand there), and
+that a database is asked for its schema before anything else. Heavy imports stand inside the functions.
 """
 
 from __future__ import annotations
@@ -92,16 +92,17 @@ def settings_of(params: Mapping[str, Any], *, attach: bool = True) -> Settings:
 def opened(params: Mapping[str, Any]) -> Iterator[Opened]:
     """Open the outbox of a command's settings. Raises AckboxError where that cannot be."""
     from ...outbox.shell.statements import Statements
+    from ..environment import borrowed_services
     from ..parts import checked_limits, own_database
 
-    settings = settings_of(params)
-    limits = checked_limits(settings)
-    database = own_database(settings, "ackbox cli", 2)
-    try:
-        require_schema(settings, limits, database)
-        yield Opened(settings, limits, Statements(settings.schema_name, limits), database)
-    finally:
-        database.dispose()
+    with borrowed_services(settings_of(params, attach=False)) as settings:
+        limits = checked_limits(settings)
+        database = own_database(settings, "ackbox cli", 2)
+        try:
+            require_schema(settings, limits, database)
+            yield Opened(settings, limits, Statements(settings.schema_name, limits), database)
+        finally:
+            database.dispose()
 
 
 def require_schema(settings: Settings, limits: Limits, database: Database) -> None:

@@ -78,7 +78,7 @@ def _tell(told: Told, as_json: bool) -> None:
     else:
         for line in table(told.figures):
             click.echo(line)
-        for line in way_on(told.show_hint, servers_stop=told.servers_stop):
+        for line in way_on(told.show_hint):
             click.echo(line)
     for remark in remarks(told.figures):
         click.echo(f"  {remark}", err=True)

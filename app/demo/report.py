@@ -31,10 +31,8 @@ def table(figures: Figures) -> Iterator[str]:
     yield _row("late results rejected as stale", figures.stale_rejected, _NOTHING)
 
 
-def way_on(show_hint: str, *, servers_stop: bool) -> Iterator[str]:
-    """Yield the last lines: they lead on."""
-    if servers_stop:
-        yield "  The rows are kept. To have the servers again: ackbox up --roles relay; beside it:"
+def way_on(show_hint: str) -> Iterator[str]:
+    """Yield the last line: it leads on. The rows are kept, and `show` finds their servers."""
     yield f"  What happened to one step: {show_hint}"
 
 

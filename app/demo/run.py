@@ -73,8 +73,6 @@ class Told:
     figures: Figures
     show_hint: str
     folder: Path
-    servers_stop: bool
-    """Whether the servers that hold the rows are stopped with the demo."""
 
 
 def run_demo(
@@ -94,8 +92,7 @@ def run_demo(
             configure_logging("info", "json", log)
             announce(services.describe() if services else "PostgreSQL and Redis of your settings")
             own = run_settings(running, run.name, request.workers)
-            stops = services is not None and services.is_owner
-            return _run_both(own, request, run, display, stops)
+            return _run_both(own, request, run, display)
 
 
 def _claim_run(data_dir: Path, *, is_private: bool) -> Run:
@@ -115,9 +112,7 @@ def _claim_run(data_dir: Path, *, is_private: bool) -> Run:
     raise AssertionError("numbers do not end")
 
 
-def _run_both(
-    settings: Settings, request: Request, run: Run, display: DisplayMaker, servers_stop: bool
-) -> Told:
+def _run_both(settings: Settings, request: Request, run: Run, display: DisplayMaker) -> Told:
     upgrade(revealed(settings.direct_url), schema=run.name, outbox=run.name)
     steps = plan_steps(run.run_id, request.steps)
     schedule = draw_schedule(steps, request.kills, request.seed)
@@ -134,7 +129,7 @@ def _run_both(
         remarks=tuple(_remarks(request, ours)),
     )
     hint = _show_hint(run, steps, schedule, ours.endings)
-    return Told(figures, hint, run.folder, servers_stop)
+    return Told(figures, hint, run.folder)
 
 
 @dataclass(frozen=True, slots=True)

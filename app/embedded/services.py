@@ -59,10 +59,16 @@ class EmbeddedServices:
     def attach(cls, data_dir: Path | str = DEFAULT_DATA_DIR) -> EmbeddedServices | None:
         """Use servers that already run for a data directory; None unless both answer."""
         place = find_place(Path(data_dir))
-        if place is None or not _password_file(place.data_dir).exists():
+        if place is None or not cls.exist(data_dir):
             return None
         services = cls(place, _password(place))
         return services if all(server.is_running() for server in services.servers) else None
+
+    @staticmethod
+    def exist(data_dir: Path | str = DEFAULT_DATA_DIR) -> bool:
+        """Return whether servers were started for a data directory before, running or not."""
+        place = find_place(Path(data_dir))
+        return place is not None and _password_file(place.data_dir).exists()
 
     @property
     def servers(self) -> tuple[EmbeddedServer, EmbeddedServer]:

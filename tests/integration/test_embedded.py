@@ -14,6 +14,8 @@ from ackbox.app.embedded import EmbeddedServices
 from ackbox.app.embedded.identity import children_of
 from ackbox.app.embedded.place import choose_place
 from ackbox.app.embedded.server import EmbeddedServer
+from ackbox.app.environment import borrowed_services
+from ackbox.app.settings import load_settings
 from ackbox.outbox.errors import StoreUnavailable
 
 from ..support.embedded import (
@@ -209,3 +211,16 @@ def test_living_owner_of_a_dead_server_is_named(data_dir: Path) -> None:
         services.postgres.kill()
         with pytest.raises(StoreUnavailable, match=f"process {owner.pid}"):
             EmbeddedServices.start_or_attach(data_dir)
+
+
+def test_borrowed_servers_run_for_the_question_only(data_dir: Path) -> None:
+    """What an ended demo left can be asked about; where nothing was left, nothing is created."""
+    settings = load_settings({"data_dir": str(data_dir)})
+    with borrowed_services(settings) as found:
+        assert found.database_url is None
+    assert not EmbeddedServices.exist(data_dir)
+    EmbeddedServices.start_or_attach(data_dir).stop()
+    with borrowed_services(settings) as found:
+        assert found.database_url is not None
+        assert EmbeddedServices.attach(data_dir) is not None
+    assert EmbeddedServices.attach(data_dir) is None
