@@ -1,7 +1,7 @@
 """Opens the outbox that a command works on, and refuses one that it does not fit.
 
 Decides that only `up` and `demo` keep servers running (others borrow those that stand there), and
-that a database is asked for its schema before anything else. Heavy imports stand inside the functions.
+that a database is asked for its schema first. Heavy imports stand inside the functions.
 """
 
 from __future__ import annotations

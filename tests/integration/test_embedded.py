@@ -215,10 +215,10 @@ def test_living_owner_of_a_dead_server_is_named(data_dir: Path) -> None:
 
 def test_borrowed_servers_run_for_the_question_only(data_dir: Path) -> None:
     """What an ended demo left can be asked about; where nothing was left, nothing is created."""
-    settings = load_settings({"data_dir": str(data_dir)})
-    with borrowed_services(settings) as found:
+    with borrowed_services(load_settings({"data_dir": str(data_dir / "none")})) as found:
         assert found.database_url is None
-    assert not EmbeddedServices.exist(data_dir)
+    assert not (data_dir / "none").exists()
+    settings = load_settings({"data_dir": str(data_dir)})
     EmbeddedServices.start_or_attach(data_dir).stop()
     with borrowed_services(settings) as found:
         assert found.database_url is not None
