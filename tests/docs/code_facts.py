@@ -7,6 +7,7 @@ name is followed to the constant, in its own module or in the one that it is imp
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,11 +24,11 @@ _NAMED_BY = {"Note": 1, "note": 2, "_alert": 1}
 DECISIONS = ("approved", "rejected")
 
 
-def sources(root: Path = ROOT) -> Iterator[ast.Module]:
-    """Yield the parsed modules of every package."""
-    for package in PACKAGES:
-        for path in sorted((root / package).rglob("*.py")):
-            yield ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def sources() -> tuple[ast.Module, ...]:
+    """Return the parsed modules of every package, read once in a run."""
+    paths = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
+    return tuple(ast.parse(path.read_text(encoding="utf-8")) for path in paths)
 
 
 def refusal_codes(modules: Iterable[ast.Module]) -> set[str]:
@@ -149,7 +150,7 @@ def finding_checks(paths: Iterable[Path]) -> set[str]:
     return found
 
 
-def variables(root: Path = ROOT) -> set[str]:
+def variables() -> set[str]:
     """Return the environment variables that the code names in a constant `..._VARIABLE`."""
-    found = _constants(list(sources(root)))
+    found = _constants(list(sources()))
     return {text for name, text in found.items() if name.endswith("_VARIABLE") and "ACKBOX" in text}

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,8 @@ class Reader:
 
     folder: Path
     environ: dict[str, str]
+    let_time_pass: Callable[[], None] = lambda: None
+    """Called once when a block has to be repeated: a reader would go for a coffee."""
     printed: str = ""
     _names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__page__"})
     _said: list[str] = field(default_factory=list)
@@ -90,8 +92,7 @@ class Reader:
         elif block.what == "file":
             (self.folder / block.value).write_text(block.text, encoding="utf-8")
         elif block.what == "background":
-            for line in block.text.splitlines():
-                self._start(line, block)
+            self._start_all(block)
         elif block.runs and block.what != "not run":
             getattr(self, f"_{block.language}")(block)
 
@@ -114,6 +115,8 @@ class Reader:
         wanted = int(block.value) if block.value else 0
         until = time.monotonic() + DEADLINE_SECONDS
         ended = self._typed(block.text)
+        if block.what == "repeat until" and ended.code != wanted:
+            self.let_time_pass()
         while block.what == "repeat until" and ended.code != wanted:
             assert time.monotonic() < until, f"{block.place}: {ended.out}{ended.err}"
             threading.Event().wait(_PAUSE_SECONDS)
@@ -142,7 +145,20 @@ class Reader:
         )  # fmt: skip
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 
-    def _start(self, line: str, block: Block) -> None:
+    def _start_all(self, block: Block) -> None:
+        """Start each line, then wait until all of them are ready."""
+        started = [(line, *self._start(line)) for line in block.text.splitlines()]
+        for line, process, said in started:
+            wait_until(
+                lambda said=said, process=process: (  # type: ignore[misc]
+                    any(READY in one for one in said) or process.poll() is not None
+                ),
+                DEADLINE_SECONDS,
+                f"{line} is ready",
+            )
+            assert process.poll() is None, f"{block.place}: {line} ended: {''.join(said)}"
+
+    def _start(self, line: str) -> tuple[subprocess.Popen[str], list[str]]:
         process = subprocess.Popen(
             ["/bin/sh", "-c", f"exec {line}"], cwd=self.folder, env=self.environ, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
@@ -152,12 +168,7 @@ class Reader:
         reader = threading.Thread(target=_drain, args=(process, said, self._said))
         reader.start()
         self._readers.append(reader)
-        wait_until(
-            lambda: any(READY in one for one in said) or process.poll() is not None,
-            DEADLINE_SECONDS,
-            f"{line} is ready",
-        )
-        assert process.poll() is None, f"{block.place}: {line} ended: {''.join(said)}"
+        return process, said
 
     def _compare(self, block: Block) -> None:
         missing = [line for line in block.text.splitlines() if line not in self.printed]

@@ -7,9 +7,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
+from sqlalchemy.engine import make_url
 
 from ackbox.app.embedded import EmbeddedServices
+from ackbox.outbox.defaults import DEFAULTS
 from ackbox.tool_adapters.shell.fake_server import FakeServer
 
 from .pages import Block, Reader, blocks, clean_environment
@@ -49,11 +52,12 @@ def reader(
             "ACKBOX_DATABASE_URL": database_url,
             "ACKBOX_REDIS_URL": redis_url,
             "ACKBOX_WORKER_PROCESSES": "1",
+            "ACKBOX_POLL_SECONDS": "0.2",
             "HELPDESK_URL": helpdesk.url,
         }
         _become(environ, tmp_path, monkeypatch)
         modules = set(sys.modules)
-        reader = Reader(tmp_path, environ)
+        reader = Reader(tmp_path, environ, lambda: _move_clock(database_url))
         yield reader
         reader.close()
         for name in set(sys.modules) - modules:
@@ -68,6 +72,22 @@ def _become(environ: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
+
+
+def _move_clock(database_url: str) -> None:
+    """Move the store's own clock past the last moment at which a send of a page may arrive.
+
+    By less than a heartbeat's age that would make the page's processes look dead.
+    """
+    seconds = DEFAULTS.send_deadline_seconds + DEFAULTS.clock_allowance_seconds + 1
+    assert seconds + DEFAULTS.heartbeat_seconds < DEFAULTS.dead_after_seconds
+    with psycopg.connect(
+        make_url(database_url).set(drivername="postgresql").render_as_string(hide_password=False)
+    ) as connection:
+        connection.execute(
+            "CREATE OR REPLACE FUNCTION ackbox.clock_now() RETURNS timestamptz LANGUAGE sql STABLE"
+            f" AS $$ SELECT statement_timestamp() + interval '{seconds} seconds' $$"
+        )
 
 
 def _is_below(name: str, folder: Path) -> bool:
