@@ -35,3 +35,22 @@ def throughput(intents: int, workers: int, batch: int, in_flight_max: int, as_js
         return
     for name, value in figures.items():
         click.echo(f"{name:20} {value:>12,}")
+
+
+@bench_group.command("sim")
+@click.option("--seeds", default=10, show_default=True, type=click.IntRange(1, 10_000))
+@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def simulator(seeds: int, rounds: int, as_json: bool) -> None:
+    """Run seeded virtual worlds on one core and count scheduler steps.
+
+    Example: ackbox bench sim --json
+    """
+    from .simulator import measure_simulator
+
+    figures = measure_simulator(seeds, rounds).as_dict()
+    if as_json:
+        click.echo(json.dumps(figures))
+        return
+    for name, value in figures.items():
+        click.echo(f"{name:20} {value:>12,}")

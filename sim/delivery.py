@@ -18,7 +18,6 @@ from ..outbox.commands import (
     HandOverBatch,
     PlanCompensation,
     Ring,
-    RingResults,
 )
 from ..tool_adapters.compensating import plan_compensation
 from .records import Frozen
@@ -35,10 +34,6 @@ HAND_OVER_LEASE_SECONDS = 60.0
 def _ring(world: World, task: Task, command: Ring, fault: str | None) -> bool:
     if command.lane not in world.tokens:
         world.tokens = (*world.tokens, command.lane)
-    return True
-
-
-def _ring_results(world: World, task: Task, command: RingResults, fault: str | None) -> bool:
     return True
 
 
@@ -114,7 +109,6 @@ def _hand_over(world: World, task: Task, command: HandOverBatch, fault: str | No
 
 ANSWERS: dict[type[Any], Callable[[Any, Task, Any, str | None], Any]] = {
     Ring: _ring,
-    RingResults: _ring_results,
     PlanCompensation: _plan,
     BindBatch: _bind_batch,
     BindTogether: _bind_together,

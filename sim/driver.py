@@ -7,7 +7,6 @@ same commands, the same replies. May import the pure core, `workers` and `tool_a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from ..outbox.commands import (
 from ..workers.attempt import OWNER_DOUBTFUL, SHUTDOWN
 from ..workers.commands import Exchange, Fetch
 from . import delivery, lives, wire
-from .world_values import WAITING, Impossible, Task
+from .world_values import WAITING, Impossible, Task, altered
 
 if TYPE_CHECKING:
     from .world import World
@@ -68,7 +67,7 @@ def _lose_commit(world: World, task: Task, command: Any, *, committed: bool) -> 
         handler: Answerer = _ANSWERS.get(type(command), _ask_store)
         handler(world, task, command, None)
     kept = world.tasks[task.name]
-    world.tasks[task.name] = replace(kept, lost=True, send_by=kept.send_by or _send_by(world, kept))
+    world.tasks[task.name] = altered(kept, lost=True, send_by=kept.send_by or _send_by(world, kept))
 
 
 def _ask_store(world: World, task: Task, command: Any, fault: str | None) -> Any:
@@ -82,7 +81,7 @@ def _send_by(world: World, task: Task) -> Any:
 
 def _start_send(world: World, task: Task) -> Task:
     """Start the send deadline, before the mark is asked for."""
-    started = task if task.send_by and task.lost else replace(task, send_by=_send_by(world, task))
+    started = task if task.send_by and task.lost else altered(task, send_by=_send_by(world, task))
     world.tasks[task.name] = started
     return started
 
@@ -98,7 +97,7 @@ def _mark(world: World, task: Task, command: MarkSend, fault: str | None) -> Any
     else:
         reply = world.store.attempts.mark([command], owner)[0]
     if isinstance(reply, Marked):
-        world.tasks[task.name] = replace(world.tasks[task.name], marked=True)
+        world.tasks[task.name] = altered(world.tasks[task.name], marked=True)
         world.tally["sends"] += 1
     return reply
 
@@ -111,7 +110,7 @@ def _resend(world: World, task: Task, command: Resend, fault: str | None) -> Any
     take = unknowns.resend_again if task.lost else unknowns.resend
     reply = take(command, owner)
     if isinstance(reply, Claimed):
-        world.tasks[task.name] = replace(world.tasks[task.name], marked=True)
+        world.tasks[task.name] = altered(world.tasks[task.name], marked=True)
         world.tally["resends"] += 1
     return reply
 

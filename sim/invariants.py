@@ -172,8 +172,8 @@ def log_is_complete(world: World, before: Row | None, after: Row) -> Finding:
     state = None if before is None else before.state
     if state is after.state:
         return
-    for event in world.store.tables.events.get(after.seq, ()):
-        if event.event_id >= world.event_mark and event.from_state is not event.to_state:
+    for event in world.store.tables.recent:
+        if event.seq == after.seq and event.from_state is not event.to_state:
             if event.from_state is not state:
                 yield f"row {after.seq}: the log jumps to {event.name}"
             state = event.to_state
@@ -263,17 +263,23 @@ def args_are_the_stored_ones(world: World, flight: Flight) -> Finding:
         yield f"row {flight.claim.seq} was sent with other arguments"
 
 
-ROW_RULES: tuple[RowRule, ...] = (
+MOVE_RULES: tuple[RowRule, ...] = (
     failed_means_nothing, committed_means_effect, compensated_means_undone,
     only_wanted_rows_move_on, no_send_while_diverged, no_send_after_proof, resend_is_safe,
-    unknown_ends_by_proof, binds_live_rows_once, final_stays_final, unknown_has_a_next_look,
-    fences_only_rise, log_is_complete, one_live_generation, never_told_failed_with_effect,
+    unknown_ends_by_proof, final_stays_final, log_is_complete,
 )  # fmt: skip
+"""Checked where a row's state has changed."""
+ROW_RULES: tuple[RowRule, ...] = (
+    binds_live_rows_once, unknown_has_a_next_look, fences_only_rise, one_live_generation,
+    never_told_failed_with_effect,
+)  # fmt: skip
+"""Checked on every row that was written."""
+ALL_RULES = (*MOVE_RULES, *ROW_RULES)
 STUCK = "every_intent_ends"
 """Checked by whoever lets a world run until it is quiet: each row is final or a person's turn."""
 ONCE = "one_send_per_fence"
 RULES: tuple[str, ...] = (
-    *(rule.__name__ for rule in ROW_RULES),
+    *(rule.__name__ for rule in (*MOVE_RULES, *ROW_RULES)),
     one_effect_per_step.__name__, no_effect_behind_the_back.__name__,
     no_send_without_mark.__name__, args_are_the_stored_ones.__name__, ONCE, STUCK,
 )  # fmt: skip
@@ -291,7 +297,8 @@ class Monitors:
         rows = world.store.tables.rows
         for seq, before in world.store.tables.dirty.items():
             after = rows[seq]
-            for rule in ROW_RULES:
+            moved = before is None or before.state is not after.state
+            for rule in ALL_RULES if moved else ROW_RULES:
                 for text in rule(world, before, after):
                     self._report(world, rule.__name__, text)
         for fact in world.journal:

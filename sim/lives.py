@@ -6,13 +6,12 @@ May import the pure core, `workers` and `wire`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from ..workers.reconcile import Draw
 from .wire import give_up
-from .world_values import Impossible
+from .world_values import Impossible, altered
 
 if TYPE_CHECKING:
     from .world import World
@@ -39,7 +38,7 @@ def crash(world: World, who: str) -> None:
             give_up(world, world.flights[task.flight])
         del world.tasks[task.name]
     # A role that holds no rows is simply run again, by this process or by another one.
-    world.processes[who] = replace(process, alive=process.owner is None, frozen=False)
+    world.processes[who] = altered(process, alive=process.owner is None, frozen=False)
 
 
 def restart(world: World, who: str) -> None:
@@ -49,13 +48,13 @@ def restart(world: World, who: str) -> None:
         raise Impossible(f"{who} lives", "who")
     incarnation = process.incarnation + 1
     owner = UUID(int=process.owner.int + 1)
-    world.processes[who] = replace(process, owner=owner, incarnation=incarnation, alive=True)
+    world.processes[who] = altered(process, owner=owner, incarnation=incarnation, alive=True)
     world.store.claims.register(owner, world.contracts_of(who))
 
 
 def freeze(world: World, who: str) -> None:
     """Stop a process without killing it: it takes no step and its heart stands still."""
-    world.processes[who] = replace(world.running(who), frozen=True)
+    world.processes[who] = altered(world.running(who), frozen=True)
 
 
 def thaw(world: World, who: str) -> None:
@@ -63,7 +62,7 @@ def thaw(world: World, who: str) -> None:
     process = world.process(who)
     if not process.frozen:
         raise Impossible(f"{who} is not frozen", "who")
-    world.processes[who] = replace(process, frozen=False)
+    world.processes[who] = altered(process, frozen=False)
 
 
 def break_adapter(world: World, tool: str, command: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..outbox.commands import Claimed
+from ..outbox.commands import Claimed, RingResults
 from ..outbox.errors import AckboxError
 from ..outbox.outcome import NotApplied
 from ..workers.calling import call_of
@@ -21,7 +21,8 @@ from .world_values import Task
 if TYPE_CHECKING:
     from .world import World
 
-LOCAL = (Build, Prepare, Encode, Classify, Probe)
+LOCAL = (Build, Prepare, Encode, Classify, Probe, RingResults)
+"""A ring for results changes nothing that a world looks at: the consumer's pass looks at rows."""
 
 
 def local_steps(world: World, task: Task, node: Node) -> Node:
@@ -30,6 +31,7 @@ def local_steps(world: World, task: Task, node: Node) -> Node:
     if start.local is not None and not world.broken and not world.spec.unserved:
         return start.local
     while isinstance(node.command, LOCAL):
+        world.tally["local_steps"] += 1
         node = world.forest.advance(node, _ask(world, task, node.command))
     if world.forest.remember and not world.broken and not world.spec.unserved:
         start.local = node
@@ -37,6 +39,8 @@ def local_steps(world: World, task: Task, node: Node) -> Node:
 
 
 def _ask(world: World, task: Task, command: Any) -> Any:
+    if isinstance(command, RingResults):
+        return True
     claim: Claimed = command.claim
     if not world.knows(task.process, claim.tool):
         return NoTool()

@@ -68,6 +68,8 @@ class Tables:
         self.next_batch = 1
         self.dirty: dict[int, Row | None] = {}
         """Rows written since somebody emptied this, each as it was before; not part of a fork."""
+        self.recent: list[Event] = []
+        """Events since somebody emptied this; not part of a fork."""
 
     # -- forks -----------------------------------------------------------------------------------
 
@@ -274,6 +276,7 @@ class Tables:
             actor_name, subject, detail,
         )  # fmt: skip
         self.next_event += 1
+        self.recent.append(event)
         self.events[seq] = (*self.events.get(seq, ()), event)
 
     def note(self, item: Note) -> None:

@@ -67,15 +67,6 @@ class _Remembered:
     document: tuple[tuple[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What the tools saw in all."""
-
-    requests: int = 0
-    effects: int = 0
-    undone: int = 0
-
-
 class VirtualTools:
     """Every tool of one world."""
 
@@ -88,16 +79,21 @@ class VirtualTools:
         self.effects: dict[int, Effect] = {}
         self.standing: dict[int, int] = {}
         """Number of effects that stand, by the row that asked for them."""
-        self.counts = Counts()
+        self.requests = 0
+        self.happened = 0
+        """Effects in all, those too that were undone."""
+        self.undone = 0
         self._keys: dict[tuple[str, str], _Remembered] = {}
 
     def snapshot(self) -> tuple[Any, ...]:
         """Return a value for `restore`."""
-        return dict(self.effects), dict(self.standing), self.counts, dict(self._keys)
+        counts = (self.requests, self.happened, self.undone)
+        return dict(self.effects), dict(self.standing), counts, dict(self._keys)
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
-        effects, standing, self.counts, keys = snapshot
+        effects, standing, counts, keys = snapshot
+        self.requests, self.happened, self.undone = counts
         self.effects, self.standing, self._keys = dict(effects), dict(standing), dict(keys)
 
     def key(self) -> Any:
@@ -117,7 +113,7 @@ class VirtualTools:
 
         `seq` is the row that asks, for the books of the world alone: the tool does not look at it.
         """
-        self.counts = replace(self.counts, requests=self.counts.requests + 1)
+        self.requests += 1
         if fate in EARLY:
             return _answer(*EARLY[fate])
         spec = self.specs[tool]
@@ -151,11 +147,11 @@ class VirtualTools:
     # -- effects ---------------------------------------------------------------------------------
 
     def _create(self, spec: ToolSpec, seq: int, request: HttpRequest) -> tuple[int, dict[str, Any]]:
-        key, number = wire_key_of(request), self.counts.effects + 1
+        key, number = wire_key_of(request), self.happened + 1
         effect = Effect(number, spec.shelf, spec.name, key, seq, self._clock.now)
         self.effects[number] = effect
         self.standing[seq] = self.standing.get(seq, 0) + 1
-        self.counts = replace(self.counts, effects=number)
+        self.happened = number
         document = {"id": effect.ref}
         self._remember(spec, request, 201, document)
         return 201, document
@@ -184,7 +180,7 @@ class VirtualTools:
             return
         self.effects[number] = replace(effect, undone=True)
         self.standing[effect.seq] -= 1
-        self.counts = replace(self.counts, undone=self.counts.undone + 1)
+        self.undone += 1
         if self.specs[effect.tool].key == KeyKind.CLIENT_ID.value:
             # The identity is free again once its object is gone.
             self._keys.pop((effect.shelf, effect.key), None)
@@ -212,7 +208,9 @@ class VirtualTools:
     def _remember(
         self, spec: ToolSpec, request: HttpRequest, status: int, document: Mapping[str, Any]
     ) -> None:
-        if _has_key(spec) and spec.honours_key:
+        # Where our key is the object's identity, only an object makes it known.
+        is_known = spec.key != KeyKind.CLIENT_ID.value or status == 201
+        if _has_key(spec) and spec.honours_key and is_known:
             place = (spec.shelf, wire_key_of(request))
             kept = tuple(document.items())
             self._keys[place] = _Remembered(request.body, self._clock.now, status, kept)

@@ -79,19 +79,17 @@ class Recorder:
 
     def apply(self, choice: Choice) -> None:
         """Apply one choice and note it."""
-        world, mark = self.world, self.world.store.tables.next_event
-        effects = world.tools.counts.effects
+        world = self.world
+        effects = world.tools.happened
         seconds = world.clock.elapsed_seconds
         world.apply(choice)
         logged = tuple(
             (event.seq, event.name, event.to_state.value if event.to_state else None)
-            for events in world.store.tables.events.values()
-            for event in events
-            if event.event_id >= mark
+            for event in world.store.tables.recent
         )
         arrived = tuple(
             world.tools.effects[number].ref
-            for number in range(effects + 1, world.tools.counts.effects + 1)
+            for number in range(effects + 1, world.tools.happened + 1)
         )
         self.moments.append(Moment(seconds, choice, logged, arrived))
 

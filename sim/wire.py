@@ -7,14 +7,13 @@ May import the pure core, `workers` and `tool_adapters`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..tool_adapters.contract import HttpEvidence, NotWritten, Phase
 from ..workers.commands import Exchange, Fetch
 from .tools import FATES, HAPPENS, NO_ANSWER, UNREACHABLE
-from .world_values import WAITING, Flight, Impossible, Task
+from .world_values import WAITING, Flight, Impossible, Task, altered
 
 if TYPE_CHECKING:
     from .world import World
@@ -34,7 +33,7 @@ def exchange(world: World, task: Task, command: Exchange, fault: str | None) -> 
     lives = timedelta(seconds=contract.call_limit_seconds + contract.settle_seconds)
     flight = Flight(name, task.name, claim, command.request, now, now + lives)  # type: ignore[arg-type]
     world.flights[name] = flight
-    world.tasks[task.name] = replace(task, flight=name)
+    world.tasks[task.name] = altered(task, flight=name)
     again = (claim.seq, claim.fence) in world.sent
     world.sent = world.sent | {(claim.seq, claim.fence)}
     world.journal.append(("left", flight, world.process(task.process).owner, again))
@@ -51,7 +50,7 @@ def arrive(world: World, who: str, fate: str | None = None) -> None:
     answer = world.tools.arrive(flight.claim.tool, flight.claim.seq, flight.request, fate)
     world.journal.append(("arrived", flight))
     if flight.awaited:
-        world.flights[flight.name] = replace(flight, answer=answer)
+        world.flights[flight.name] = altered(flight, answer=answer)
     else:
         del world.flights[flight.name]
 
@@ -80,7 +79,7 @@ def give_up(world: World, flight: Flight) -> None:
     if flight.answer is not None:
         del world.flights[flight.name]
     else:
-        world.flights[flight.name] = replace(flight, awaited=False)
+        world.flights[flight.name] = altered(flight, awaited=False)
 
 
 def lose(world: World, who: str) -> None:

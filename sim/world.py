@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -36,7 +35,7 @@ from .store import MemoryStore
 from .tables import served_name
 from .tools import VirtualTools
 from .world_spec import WorldSpec
-from .world_values import Flight, Impossible, Process, Task
+from .world_values import Flight, Impossible, Process, Task, altered
 
 Choice: TypeAlias = tuple[Any, ...]
 _COPIED = ("processes", "tasks", "flights", "plan", "allowed", "tally")
@@ -77,8 +76,6 @@ class World:
         self.tally: Counter[str] = Counter()
         self.journal: list[tuple[Any, ...]] = []
         """Facts of the last choice, for monitors: ("left", flight), ("bound", seq) and such."""
-        self.event_mark = 1
-        """The first number that an event of the last choice may have."""
         self.observers: list[Callable[[World, Choice], None]] = []
         self._contracts = self._declare()
         for number, name in enumerate((*spec.workers, *spec.reconcilers), start=1):
@@ -127,7 +124,9 @@ class World:
     def apply(self, choice: Choice) -> None:
         """Let one thing happen. Raises Impossible where it cannot."""
         self.journal = []
-        self.event_mark = self.store.tables.next_event
+        tables = self.store.tables
+        tables.dirty.clear()
+        tables.recent.clear()
         handler = HANDLERS.get(choice[0])
         if handler is None:
             raise Impossible(f"there is no event {choice[0]!r}")
@@ -135,7 +134,6 @@ class World:
         self.tally["steps"] += 1
         for observe in self.observers:
             observe(self, choice)
-        self.store.tables.dirty.clear()
 
     # -- processes and tasks -----------------------------------------------------------------------
 
@@ -201,7 +199,7 @@ class World:
             del self.tasks[task.name]
             self.journal.append(("ended", task.name, node.result))
             return
-        self.tasks[task.name] = replace(task, node=node, flight=None, lost=False)
+        self.tasks[task.name] = altered(task, node=node, flight=None, lost=False)
 
     def go_on(self, name: str, reply: Any) -> None:
         """Hand a reply to a task."""
@@ -270,10 +268,10 @@ class World:
     def counters(self) -> dict[str, int]:
         """Return every counter of the world."""
         tally = self.tally
-        tally["external_commits"] = self.tools.counts.effects
+        tally["external_commits"] = self.tools.happened
         tally["outbox_rows"] = len(self.store.tables.rows)
-        tally["requests"] = self.tools.counts.requests
-        tally["undone"] = self.tools.counts.undone
+        tally["requests"] = self.tools.requests
+        tally["undone"] = self.tools.undone
         tally["seconds"] = int((self.clock.now - BEGINNING).total_seconds())
         return dict(tally)
 

@@ -5,9 +5,9 @@ All of them are immutable, so that a snapshot of a world may share them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from ..outbox.commands import Claimed
@@ -27,7 +27,18 @@ class Impossible(Exception):
         """Which member of the event is at fault."""
 
 
-@dataclass(frozen=True, slots=True)
+T = TypeVar("T")
+
+
+def altered(value: T, **columns: Any) -> T:
+    """Return a copy of a value without slots; `dataclasses.replace` in a fraction of its time."""
+    copy: T = object.__new__(type(value))
+    copy.__dict__.update(value.__dict__)
+    copy.__dict__.update(columns)
+    return copy
+
+
+@dataclass(frozen=True)
 class Process:
     """One process: `owner` is its incarnation's id, None for a role that holds no rows."""
 
@@ -43,7 +54,7 @@ class Process:
         return self.alive and not self.frozen
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Task:
     """A suspended procedure of one process."""
 
@@ -59,7 +70,7 @@ class Task:
     marked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Flight:
     """An effect request that has left its process. `answer` is set once it has arrived."""
 
@@ -75,29 +86,10 @@ class Flight:
     """A living process still waits for the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
-    """What a world has seen. The first four are the essay's, with its meaning."""
-
-    external_commits: int = 0
-    planner_timeouts: int = 0
-    rejected_stale: int = 0
-    outbox_rows: int = 0
-    claims: int = 0
-    refused_claims: int = 0
-    sends: int = 0
-    resends: int = 0
-    requests: int = 0
-    undone: int = 0
-    bound: int = 0
-    stale: int = 0
-    duplicate: int = 0
-    handed: int = 0
-    crashes: int = 0
-    parked: int = 0
-    divergences: int = 0
-    steps: int = 0
-
-
-COUNTER_NAMES = tuple(one.name for one in fields(Counters))
-ESSAY_COUNTERS = COUNTER_NAMES[:4]
+ESSAY_COUNTERS = ("external_commits", "planner_timeouts", "rejected_stale", "outbox_rows")
+"""The essay's counters, with its meaning."""
+COUNTER_NAMES = (
+    *ESSAY_COUNTERS, "claims", "refused_claims", "sends", "resends", "requests", "undone", "bound",
+    "stale", "duplicate", "handed", "crashes", "parked", "divergences", "steps",
+)  # fmt: skip
+"""What a world counts: everything that a trace may expect a number of."""

@@ -1,0 +1,96 @@
+"""Shows what happened in a run: a timeline to read, or a Mermaid sequence diagram.
+
+May import `trace_run` and `verbs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .trace_run import Moment, Outcome
+from .verbs import event_of
+
+_PLANNER = frozenset({"put", "ask_again", "supersede", "cancel", "compensate", "pause", "touch"})
+_PEOPLE = frozenset({"decide", "says", "undo_by_hand"})
+_WIRE = frozenset({"arrive", "lose", "answer", "cut"})
+_LIVES = frozenset({"crash", "restart", "freeze", "thaw"})
+
+
+def timeline(outcome: Outcome) -> str:
+    """Return one line for each choice: the time, what happened, and what the store logged."""
+    lines = [f"{outcome.name}"]
+    lines += [_line(moment) for moment in outcome.moments]
+    lines.append("")
+    for step, states in outcome.states.items():
+        told = outcome.told.get(step, "")
+        lines.append(f"  {step}: {', '.join(states)}; told {told}")
+    effects = outcome.counters["external_commits"]
+    lines.append(f"  effects: {effects}, undone: {outcome.counters['undone']}")
+    lines += [f"  BROKEN {one.rule}: {one.text}" for one in outcome.violations]
+    lines += [f"  NOT AS EXPECTED {text}" for text in outcome.complaints]
+    return "\n".join(lines) + "\n"
+
+
+def _line(moment: Moment) -> str:
+    caused = [f"row {seq} {name}" for seq, name, _ in moment.logged]
+    caused += [f"EFFECT {ref}" for ref in moment.arrived]
+    tail = f"   -> {', '.join(caused)}" if caused else ""
+    return f"  {moment.seconds:9.1f} s  {_words(moment)}{tail}"
+
+
+def _words(moment: Moment) -> str:
+    event = event_of(moment.choice)
+    verb = event.pop("do")
+    return " ".join([verb, *(f"{name}={value}" for name, value in event.items())])
+
+
+def mermaid(outcome: Outcome) -> str:
+    """Return a sequence diagram of who told whom, for a Markdown page."""
+    lines = ["sequenceDiagram"]
+    lines += [f"  participant {name}" for name in _participants(outcome)]
+    for moment in outcome.moments:
+        lines += [f"  {line}" for line in _arrows(moment)]
+    return "\n".join(lines) + "\n"
+
+
+def _participants(outcome: Outcome) -> list[str]:
+    workers: list[str] = []
+    for moment in outcome.moments:
+        for name in _names(moment):
+            if name not in workers:
+                workers.append(name)
+    return ["planner", "outbox", *(name for name in workers if name != "planner"), "tool"]
+
+
+def _names(moment: Moment) -> Iterator[str]:
+    verb = moment.choice[0]
+    if verb in _PEOPLE:
+        yield "person"
+    elif verb in ("start",):
+        yield _actor(moment.choice[2] if len(moment.choice) > 2 else moment.choice[1])
+    elif verb not in _PLANNER and verb not in ("wait", "late", "refused", "break"):
+        yield _actor(moment.choice[1])
+
+
+def _actor(name: str) -> str:
+    return name.partition(":")[0].partition("#")[0]
+
+
+def _arrows(moment: Moment) -> Iterator[str]:
+    verb, words = moment.choice[0], _words(moment).replace(";", ",")
+    who = next(_names(moment), "planner")
+    if verb == "wait":
+        yield f"Note over outbox: {moment.choice[1]:g} s pass"
+    elif verb in _LIVES:
+        yield f"Note over {who}: {verb}"
+    elif verb == "arrive":
+        yield f"{who}->>tool: request {'(effect)' if moment.arrived else ''}".rstrip()
+    elif verb in ("answer",):
+        yield f"tool-->>{who}: answer"
+    elif verb in _WIRE:
+        yield f"{who}-x tool: {verb}"
+    elif moment.logged or verb in _PLANNER or verb in _PEOPLE:
+        yield f"{who}->>outbox: {words}"
+    for seq, name, state in moment.logged:
+        if state is not None:
+            yield f"Note right of outbox: row {seq} {name}, {state}"
