@@ -11,7 +11,6 @@ import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
-from ackbox.app.embedded import EmbeddedServices
 from ackbox.outbox.defaults import DEFAULTS
 from ackbox.tool_adapters.shell.fake_server import FakeServer
 
@@ -104,19 +103,12 @@ def test_a_page_can_be_followed_from_top_to_bottom(page: Path, reader: Reader) -
 def test_the_readme_can_be_followed_without_any_server(
     tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Property: tool, worker and planner of the README run as written on embedded servers.
-
-    The planner's database is named for it, as the page says, once `ackbox up` has started it.
-    """
+    """Property: tool, worker and planner of the README run as written on embedded servers."""
     environ = clean_environment() | {"ACKBOX_DATA_DIR": str(data_dir)}
     _become(environ, tmp_path, monkeypatch)
     reader = Reader(tmp_path, environ)
     try:
         for block in blocks(ROOT / "README.md", ROOT):
-            if block.text.startswith("python "):
-                services = EmbeddedServices.attach(data_dir)
-                assert services is not None, "ackbox up runs"
-                environ["ACKBOX_DATABASE_URL"] = services.database_url
             reader.follow(block)
     finally:
         reader.close()
