@@ -183,6 +183,8 @@ def log_is_complete(world: World, before: Row | None, after: Row) -> Finding:
 
 def one_live_generation(world: World, before: Row | None, after: Row) -> Finding:
     """A step has one live generation."""
+    if before is not None and before.live is after.live:
+        return
     live = sum(row.live for row in world.store.tables.step_of(after.seq))
     if live != 1:
         yield f"the step of row {after.seq} has {live} live generations"
@@ -191,6 +193,9 @@ def one_live_generation(world: World, before: Row | None, after: Row) -> Finding
 def never_told_failed_with_effect(world: World, before: Row | None, after: Row) -> Finding:
     """A step is not told failed, cancelled or superseded while an effect of it stands unsaid."""
     if before is not None and before.state is after.state and before.live == after.live:
+        return
+    standing = world.tools.standing
+    if not any(standing.get(row.seq) for row in world.store.tables.step_of(after.seq)):
         return
     name = world.store.tables.intents[after.seq].name
     generations, now = world.store.planner.steps([name])[name]
@@ -202,7 +207,7 @@ def never_told_failed_with_effect(world: World, before: Row | None, after: Row) 
         for other in generations:
             unsaid = other.row.generation <= one.row.generation
             unsaid = unsaid and other.row.generation not in said
-            stands = world.tools.standing.get(other.row.seq, 0) > 0
+            stands = standing.get(other.row.seq, 0) > 0
             if unsaid and stands and not _is_excused(world, other.row):
                 word = telling.told.word
                 yield f"row {one.row.seq} is told {word} and row {other.row.seq} stands"
@@ -294,6 +299,8 @@ class Monitors:
 
     def look(self, world: World, choice: Choice) -> None:
         """Check every rule against what the last choice has changed."""
+        if not world.store.tables.dirty and not world.journal:
+            return
         rows = world.store.tables.rows
         for seq, before in world.store.tables.dirty.items():
             after = rows[seq]

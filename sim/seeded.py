@@ -102,10 +102,9 @@ class SeededRun:
         source, weather, world = self._source, self._weather, self.world
         if self._plan and source.chance(weather.plan):
             return self._plan.pop(0)
-        if source.chance(weather.crash):
-            return self._life("crash")
-        if source.chance(weather.freeze):
-            return self._life("freeze")
+        drawn = source.share()
+        if drawn < weather.crash + weather.freeze:
+            return self._life("crash" if drawn < weather.crash else "freeze")
         if world.tasks and source.chance(0.85):
             return self._go_on()
         if world.flights and source.chance(0.5):

@@ -41,6 +41,8 @@ def _line(moment: Moment) -> str:
 def _words(moment: Moment) -> str:
     event = event_of(moment.choice)
     verb = event.pop("do")
+    if moment.command:
+        event["command"] = moment.command
     return " ".join([verb, *(f"{name}={value}" for name, value in event.items())])
 
 

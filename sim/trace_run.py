@@ -25,6 +25,8 @@ class Moment:
 
     seconds: float
     choice: Choice
+    command: str
+    """The command that a step answered, "" for other choices."""
     logged: tuple[tuple[int | None, str, str | None], ...]
     """(seq, name, state afterwards)."""
     arrived: tuple[str, ...] = ()
@@ -81,7 +83,7 @@ class Recorder:
         """Apply one choice and note it."""
         world = self.world
         effects = world.tools.happened
-        seconds = world.clock.elapsed_seconds
+        seconds, command = world.clock.elapsed_seconds, _command(world, choice)
         world.apply(choice)
         logged = tuple(
             (event.seq, event.name, event.to_state.value if event.to_state else None)
@@ -91,11 +93,18 @@ class Recorder:
             world.tools.effects[number].ref
             for number in range(effects + 1, world.tools.happened + 1)
         )
-        self.moments.append(Moment(seconds, choice, logged, arrived))
+        self.moments.append(Moment(seconds, choice, command, logged, arrived))
 
     def events(self) -> tuple[dict[str, Any], ...]:
         """Return what was applied as primitive events."""
         return tuple(event_of(moment.choice) for moment in self.moments)
+
+
+def _command(world: World, choice: Choice) -> str:
+    if choice[0] != "step":
+        return ""
+    task = world.tasks.get(choice[1])
+    return "" if task is None else type(task.node.command).__name__
 
 
 WorldMaker = Callable[[Trace], World]
