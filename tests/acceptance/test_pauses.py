@@ -5,6 +5,7 @@ whatever the zombie still wanted to do is over before effects are counted.
 """
 
 import signal
+from dataclasses import dataclass
 
 import pytest
 
@@ -15,41 +16,54 @@ from .support import Bus, Child, new_lane, unique
 pytestmark = pytest.mark.acceptance
 
 
-def _freeze(bus: Bus, point: str, tool: str, lane: str) -> tuple[Child, Intent]:
+@dataclass
+class Zombie:
+    """A frozen worker: the row that froze it, and a lane that it alone serves."""
+
+    bus: Bus
+    process: Child
+    intent: Intent
+    own_lane: str
+
+    def wake_and_end(self) -> None:
+        """Let it go on, see it do new work, which comes after all that it was at; then end it."""
+        self.process.signal(signal.SIGCONT)
+        self.bus.wait_state(self.bus.put("keyless", self.own_lane), "committed")
+        assert self.process.end() == 0
+
+
+def _freeze(bus: Bus, point: str, tool: str, lane: str) -> Zombie:
     """Freeze a worker when it reaches a point with a new intent."""
-    name = unique(lane)
+    name, own_lane = unique(lane), new_lane("own")
     bus.plan(point, name, "stop")
-    victim = bus.worker(lane)
+    process = bus.worker(lane, own_lane)
     intent = bus.put(tool, lane, name)
     bus.wait_fired(point, name)
-    return victim, intent
-
-
-def _wake_and_end(victim: Child) -> None:
-    """Let a frozen worker go on, and end in order: it has then done all that it wanted to do."""
-    victim.signal(signal.SIGCONT)
-    assert victim.end() == 0
+    return Zombie(bus, process, intent, own_lane)
 
 
 @pytest.mark.parametrize("tool", ["keyless", "keyed"])
 def test_a_zombie_before_its_mark_sends_nothing(tool: str, bus: Bus) -> None:
     """Cases 1b, 5, 19b, 23a, 161a: another worker sends; the zombie is refused, nobody asked."""
     lane = new_lane("zombie")
-    victim, intent = _freeze(bus, "before_send", tool, lane)
+    zombie = _freeze(bus, "before_send", tool, lane)
+    intent = zombie.intent
     bus.worker(lane)
     bus.wait_state(intent, "committed")
-    _wake_and_end(victim)
+    zombie.wake_and_end()
     assert bus.effects(intent) == [1]
     row = bus.row(intent)
     assert (row["state"], row["sends"], row["fence"]) == ("committed", 1, 2)
+    assert [event["fence"] for event in bus.events(intent, "send")] == [2]
 
 
 def test_a_zombie_whose_row_is_not_taken_yet_sends_nothing(bus: Bus) -> None:
     """Case 23a: the lapsed row is queued while the zombie wakes; only a new claim may send it."""
     lane = new_lane("lonely")
-    victim, intent = _freeze(bus, "before_send", "keyless", lane)
+    zombie = _freeze(bus, "before_send", "keyless", lane)
+    intent = zombie.intent
     bus.wait_state(intent, "queued")
-    _wake_and_end(victim)
+    zombie.wake_and_end()
     bus.worker(lane)
     bus.wait_state(intent, "committed")
     assert bus.effects(intent) == [1]
@@ -60,10 +74,11 @@ def test_a_zombie_whose_row_is_not_taken_yet_sends_nothing(bus: Bus) -> None:
 @pytest.mark.parametrize("point", ["after_effect", "before_settle"])
 def test_the_proof_of_a_zombie_is_kept(point: str, bus: Bus) -> None:
     """Cases 5, 19a: unknown and parked while it is frozen, committed by its late answer."""
-    victim, intent = _freeze(bus, point, "keyless", new_lane("late"))
+    zombie = _freeze(bus, point, "keyless", new_lane("late"))
+    intent = zombie.intent
     bus.wait_parked(intent)
     assert bus.effects(intent) == [1]
-    _wake_and_end(victim)
+    zombie.wake_and_end()
     assert bus.row(intent)["state"] == "committed"
     assert bus.effects(intent) == [1]
     assert len(bus.events(intent, "acknowledge")) == 1
@@ -73,10 +88,11 @@ def test_the_proof_of_a_zombie_is_kept(point: str, bus: Bus) -> None:
 def test_a_zombie_past_its_send_deadline_writes_nothing(bus: Bus) -> None:
     """Case 23b: frozen between mark and socket; the deadline stops the write, and that is proof."""
     lane = new_lane("deadline")
-    victim, intent = _freeze(bus, "after_mark", "keyless", lane)
+    zombie = _freeze(bus, "after_mark", "keyless", lane)
+    intent = zombie.intent
     bus.wait_parked(intent)
     assert bus.effects(intent) == [0]
-    _wake_and_end(victim)
+    zombie.wake_and_end()
     assert bus.effects(intent) == [0]
     bus.worker(lane)
     bus.wait_state(intent, "committed")
@@ -86,10 +102,11 @@ def test_a_zombie_past_its_send_deadline_writes_nothing(bus: Bus) -> None:
 
 def test_the_late_proof_of_a_zombie_and_a_resend_agree(bus: Bus) -> None:
     """Cases 5, 151: the reconciler's resend meets the tool's key; the zombie's answer agrees."""
-    victim, intent = _freeze(bus, "after_effect", "keyed", new_lane("agree"))
+    zombie = _freeze(bus, "after_effect", "keyed", new_lane("agree"))
+    intent = zombie.intent
     bus.wait_state(intent, "committed")
     assert bus.row(intent)["resends"] == 1
-    _wake_and_end(victim)
+    zombie.wake_and_end()
     assert bus.effects(intent) == [1]
     assert bus.events(intent, "divergence") == []
 
@@ -97,10 +114,11 @@ def test_the_late_proof_of_a_zombie_and_a_resend_agree(bus: Bus) -> None:
 def test_a_frozen_worker_delays_no_other(bus: Bus) -> None:
     """Case 15: what a frozen process holds moves on within the bound for dead owners."""
     lane = new_lane("shared")
-    victim, intent = _freeze(bus, "before_send", "keyless", lane)
+    zombie = _freeze(bus, "before_send", "keyless", lane)
+    intent = zombie.intent
     others = bus.put_many("keyless", lane, 10)
     bus.worker(lane)
     bus.wait_states(others, "committed")
     bus.wait_state(intent, "committed")
-    _wake_and_end(victim)
+    zombie.wake_and_end()
     assert bus.effects(intent, *others) == [1] * 11
