@@ -12,10 +12,14 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from ..outbox.contract import ToolContract
 from ..outbox.defaults import Limits
 
 _COUNTS = {field.name for field in fields(Limits) if field.type == "int"}
 _NAMES = {field.name for field in fields(Limits)}
+# A row keeps the declaration that it was claimed under, so these stand in the tool's code. The
+# allowance is in both: the outbox's own deadlines are checked against it too.
+_OF_TOOLS = {field.name for field in fields(ToolContract)} & _NAMES - {"clock_allowance_seconds"}
 
 
 def limit_values(value: Any) -> dict[str, float | int]:
@@ -39,6 +43,8 @@ def _known(name: str) -> str:
         near = difflib.get_close_matches(name, _NAMES, 1)
         hint = f", did you mean {near[0]}" if near else ""
         raise ValueError(f"no limit is called {name!r}{hint}")
+    if name in _OF_TOOLS:
+        raise ValueError(f"{name} belongs to each tool: declare it there")
     return name
 
 

@@ -36,7 +36,7 @@ DEFAULT_SOURCE = "default"
 _NOTHING_STARTED = "Nothing was started, and no effect exists."
 # Variables with the prefix that are no settings of an application.
 _OTHER_VARIABLES = re.compile(
-    r"ACKBOX_(CONFIG|ACTOR|TEST_.*|[A-Z]+_IMAGE|DRAINER|FAULT_PLAN|TERM_GRACE_SECONDS)"
+    r"ACKBOX_(CONFIG|ACTOR|TEST_.*|[A-Z]+_IMAGE|DRAINER|CONSUMER|FAULT_PLAN|TERM_GRACE_SECONDS)"
 )
 
 

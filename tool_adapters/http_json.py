@@ -111,6 +111,9 @@ class HttpJsonTool(BaseAdapter):
     call_limit_seconds: float = DEFAULTS.call_limit_seconds
     send_deadline_seconds: float = DEFAULTS.send_deadline_seconds
     max_sends: int = DEFAULTS.max_sends
+    max_resends: int = DEFAULTS.max_resends
+    max_probes: int = DEFAULTS.max_probes
+    park_after_seconds: float = DEFAULTS.park_after_seconds
     environment: Mapping[str, str] = field(
         default_factory=lambda: os.environ, repr=False, compare=False
     )
@@ -139,6 +142,9 @@ class HttpJsonTool(BaseAdapter):
             send_deadline_seconds=self.send_deadline_seconds,
             call_limit_seconds=self.call_limit_seconds,
             max_sends=self.max_sends,
+            max_resends=self.max_resends,
+            max_probes=self.max_probes,
+            park_after_seconds=self.park_after_seconds,
             ensure_absent=self.undo is not None and self.undo.ensure_absent,
             compensates=self.undo is not None,
         )

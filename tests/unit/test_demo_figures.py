@@ -127,7 +127,7 @@ def test_the_command_fails_where_anything_is_lost_or_doubled(
     figures = replace(GOOD, ackbox=Counts(**numbers))  # type: ignore[arg-type]
 
     def run(*_: Any) -> Told:
-        return Told(figures, "ackbox show r1:open-ticket-1", Path("logs"), False)
+        return Told(figures, "ackbox show r1:open-ticket-1", Path("logs"))
 
     monkeypatch.setattr(cli, "run_demo", run)
     result = CliRunner().invoke(cli.demo_command, ["--json"] if as_json else [])

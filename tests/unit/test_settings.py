@@ -52,7 +52,7 @@ EXAMPLES = [
     ("in_flight_max", "7", "7", "7"),
     ("poll_seconds", "0.5", "0.5", "0.5"),
     ("plan", '"pkg.plan:plan"', "pkg.plan:plan", "pkg.plan:plan"),
-    ("limits", "{ max_sends = 3 }", "max_sends=3", "max_sends=3"),
+    ("limits", "{ max_claims = 3 }", "max_claims=3", "max_claims=3"),
     ("log_level", '"debug"', "DEBUG", "debug"),
     ("log_format", '"json"', "JSON", "json"),
 ]
@@ -230,3 +230,10 @@ def test_password_is_in_no_text_form(name: str, url: str) -> None:
     assert not [text for text in shown if PASSWORD in text]
     assert "@h" in str(secret) or "h/" in str(secret) or "/run" in str(secret)
     assert pickle.loads(pickle.dumps(secret)) == secret
+
+
+@pytest.mark.parametrize("name", ["call_limit_seconds", "settle_seconds", "max_sends"])
+def test_a_limit_that_tools_declare_is_refused_and_not_ignored(name: str) -> None:
+    """Where it would change nothing, the setting says where the limit belongs."""
+    with pytest.raises(ConfigError, match="belongs to each tool"):
+        load_settings({"limits": f"{name}=3"})
