@@ -23,13 +23,13 @@ from redis.retry import Retry
 from rq import Queue
 from rq.job import Job
 from rq.serializers import JSONSerializer
-from rq.utils import as_text
 
 from ..identity import RESULTS, is_lane_name
 
 DEFAULT_OUTBOX = "default"
 DRAIN_FUNCTION = "ackbox.workers.shell.drain.drain_token"
 RESULTS_FUNCTION = "ackbox.planner.shell.consumer.consume_token"
+JOB_KEY_PREFIX = Job.key_for("").encode()
 TOKENS_PER_QUEUE = 3
 TOKEN_TTL_SECONDS = 3600
 FAILURE_TTL_SECONDS = 60
@@ -164,7 +164,8 @@ class TokenBus:
         try:
             popped = self._redis.blpop([queue.key], timeout=TAKE_SECONDS)
             if popped is not None:
-                self._redis.delete(Job.key_for(as_text(popped[1])))
+                # As bytes: whoever reaches Redis may have pushed an id that is no text.
+                self._redis.delete(JOB_KEY_PREFIX + popped[1])
         except REDIS_ERRORS:
             self._note_failure()
             return False

@@ -98,6 +98,17 @@ def test_a_results_token_names_the_consumer(valkey: ValkeyProcess) -> None:
     bus.close()
 
 
+def test_a_forged_results_token_wakes_and_raises_nothing(
+    valkey: ValkeyProcess, bus: TokenBus
+) -> None:
+    """An id that is no text would end the thread that waits for results."""
+    valkey.client.rpush("rq:queue:ackbox.results", b"\xff\x00")
+    assert bus.take_results()
+    assert bus.ring_results()
+    assert bus.take_results()
+    assert not valkey.client.keys("rq:job:*")
+
+
 def test_rings_pile_up_to_a_few_tokens_only(valkey: ValkeyProcess, bus: TokenBus) -> None:
     """A lane that nobody drains holds a few tokens however often it is rung."""
     assert all(bus.ring("mail", 10) for _ in range(20))

@@ -181,6 +181,50 @@ def test_tokens_for_nobody_do_nothing(
     assert queue.failed_job_registry.count == 2
 
 
+DEEP = b"[" * 100_000
+FORGED_FIELDS = (
+    {"timeout": b"inf"}, {"retry_intervals": DEEP}, {"dependency_ids": DEEP},
+    {"repeat_intervals": DEEP}, {"created_at": b"\xff"}, {"status": b"nonsense"},
+)  # fmt: skip
+
+
+def test_forged_tokens_do_not_end_the_worker(
+    worker: Program, valkey: ValkeyProcess, bus: TokenBus
+) -> None:
+    """An id that is no text, jobs that RQ cannot read: each is passed over, one pop each."""
+    bus.ring("mail", 7)
+    key = "rq:queue:ackbox.mail"
+    (token,) = valkey.client.lrange(key, 0, -1)
+    sound = valkey.client.hgetall(b"rq:job:" + token)
+    valkey.client.delete(key)
+    valkey.client.rpush(key, b"\xff\x00")
+    for number, fields in enumerate(FORGED_FIELDS):
+        name = f"forged-{number}"
+        valkey.client.hset(f"rq:job:{name}", mapping={**sound, **fields})
+        valkey.client.rpush(key, name)
+    valkey.client.rpush(key, token)
+    start_and_list(worker, valkey)
+    eventually(lambda: drains(worker) == 1, "the sound token behind them is drained")
+    assert worker.is_running()
+
+
+@pytest.mark.parametrize("kind", ["success", "failure", "stopped"])
+def test_a_token_with_a_callback_runs_neither(
+    worker: Program, valkey: ValkeyProcess, bus: TokenBus, kind: str
+) -> None:
+    """RQ would import and call what a job names as its callback; a token has none."""
+    bus.ring("mail", 7)
+    (token,) = valkey.client.lrange("rq:queue:ackbox.mail", 0, -1)
+    named = {f"{kind}_callback_name": "ackbox.workers.shell.drain.drain_token"}
+    valkey.client.hset(b"rq:job:" + token, mapping=named)
+    start_and_list(worker, valkey)
+    eventually(lambda: not valkey.client.llen("rq:queue:ackbox.mail"), "it is taken")
+    bus.ring("mail", 8)
+    eventually(lambda: drains(worker) == 1, "the next token is drained")
+    assert "drain default mail 7" not in worker.calls()
+    assert worker.is_running()
+
+
 def test_sigterm_stops_claiming_then_waits_for_calls_in_flight(
     worker: Program, valkey: ValkeyProcess, tmp_path: Path
 ) -> None:

@@ -49,6 +49,18 @@ class ForeignJob(ValueError):
     """A job on a lane's queue that is no wake token; RQ files it as failed, nothing runs."""
 
 
+def refuse_callbacks(job: Job) -> None:
+    """Raise ForeignJob for a job that names callbacks: RQ would import and call them.
+
+    Checked before the job runs at all, since RQ calls a failure's callback for a refused job too.
+    """
+    named = (
+        job._success_callback_name, job._failure_callback_name, job._stopped_callback_name,
+    )  # fmt: skip
+    if any(named):
+        raise ForeignJob("a wake token has no callbacks")
+
+
 class BookkeepingWorker(SimpleWorker):
     """RQ's in-process worker, with every Redis call around a token allowed to fail."""
 

@@ -40,14 +40,18 @@ from .drain import (
     current_drainer,
     forbid_forks,
 )
-from .rq_bookkeeping import BookkeepingWorker
+from .rq_bookkeeping import BookkeepingWorker, refuse_callbacks
 from .signals import WakePipe, watch_parent
 
 GRACE_VARIABLE = "ACKBOX_TERM_GRACE_SECONDS"
 SECOND_SIGNAL_SECONDS = 1.0
 AWAY_BASE_SECONDS = 0.25
 AWAY_CAP_SECONDS = 5.0
-HUSK_ERRORS = (NoSuchJobError, DeserializationError, ValueError, TypeError)
+HUSK_ERRORS = (
+    NoSuchJobError, DeserializationError, ValueError, TypeError, AssertionError, AttributeError,
+    LookupError, ArithmeticError, RecursionError,
+)  # fmt: skip
+"""What RQ raises while it reads a job that anybody may have written, or half of one."""
 COLD_EXIT_CODE = 1
 
 
@@ -168,7 +172,7 @@ class AckboxWorker(BookkeepingWorker):
             self.absorb("clean", self.run_maintenance_tasks)
 
     def _take(self, timeout_seconds: int | None) -> tuple[Job, Queue] | None:
-        """Pop a token; husks (ids without a job) are counted and passed over.
+        """Pop a token; husks (ids that lead to no token) are counted and passed over.
 
         A plain pop, never a move to RQ's intermediate list: it is allowed while Redis is full,
         and a token that is lost with this process costs nothing.
@@ -177,9 +181,9 @@ class AckboxWorker(BookkeepingWorker):
             self.set_state(WorkerStatus.IDLE)
         popped = self._pop(timeout_seconds)
         while popped is not None:
-            queue_key, job_id = as_text(popped[0]), as_text(popped[1])
+            queue_key = as_text(popped[0])
             queue = next(queue for queue in self.queues if queue.key == queue_key)
-            found = self._fetch(job_id, queue)
+            found = self._fetch(popped[1], queue)
             if found is not None:
                 return found
             popped = self._pop(None)
@@ -191,10 +195,11 @@ class AckboxWorker(BookkeepingWorker):
             return self.queue_class.lpop(keys, None, connection=self.connection)
         return self.connection.blpop(keys, timeout_seconds)
 
-    def _fetch(self, job_id: str, queue: Queue) -> tuple[Job, Queue] | None:
+    def _fetch(self, job_id: bytes | str, queue: Queue) -> tuple[Job, Queue] | None:
         try:
-            job = self.job_class.fetch(job_id, self.connection, self.serializer)
+            job = self.job_class.fetch(as_text(job_id), self.connection, self.serializer)
             job.redis_server_version = get_version(self.connection)
+            refuse_callbacks(job)
         except HUSK_ERRORS:
             self.counts["husk"] += 1
             return None
