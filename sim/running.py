@@ -80,13 +80,20 @@ def _settle(world: World, event: Mapping[str, Any], apply: Apply) -> None:
     raise Impossible("the world does not come to rest")
 
 
-def next_plain_choice(world: World) -> Choice | None:
-    """Return what a world without faults does next, None where it is quiet."""
-    for found in (_thaw, _flights, _tasks, _work, _revive, _time):
+def next_plain_choice(world: World, *, travels: bool = True) -> Choice | None:
+    """Return what a world without faults does next, None where it is quiet.
+
+    `travels` False leaves every request where it is, for a caller that moves them itself.
+    """
+    for found in (_thaw, _flights if travels else _nothing, _tasks, _work, _revive, _time):
         choice = next(found(world), None)
         if choice is not None:
             return choice
     return None
+
+
+def _nothing(world: World) -> Iterator[Choice]:
+    return iter(())
 
 
 def _thaw(world: World) -> Iterator[Choice]:
