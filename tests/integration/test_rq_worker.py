@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -182,7 +183,7 @@ def test_tokens_for_nobody_do_nothing(
 
 
 DEEP = b"[" * 100_000
-FORGED_FIELDS = (
+FORGED_FIELDS: tuple[dict[Any, Any], ...] = (
     {"timeout": b"inf"}, {"retry_intervals": DEEP}, {"dependency_ids": DEEP},
     {"repeat_intervals": DEEP}, {"created_at": b"\xff"}, {"status": b"nonsense"},
 )  # fmt: skip
@@ -195,7 +196,7 @@ def test_forged_tokens_do_not_end_the_worker(
     bus.ring("mail", 7)
     key = "rq:queue:ackbox.mail"
     (token,) = valkey.client.lrange(key, 0, -1)
-    sound = valkey.client.hgetall(b"rq:job:" + token)
+    sound: dict[Any, Any] = valkey.client.hgetall(f"rq:job:{as_text(token)}")
     valkey.client.delete(key)
     valkey.client.rpush(key, b"\xff\x00")
     for number, fields in enumerate(FORGED_FIELDS):
@@ -215,8 +216,8 @@ def test_a_token_with_a_callback_runs_neither(
     """RQ would import and call what a job names as its callback; a token has none."""
     bus.ring("mail", 7)
     (token,) = valkey.client.lrange("rq:queue:ackbox.mail", 0, -1)
-    named = {f"{kind}_callback_name": "ackbox.workers.shell.drain.drain_token"}
-    valkey.client.hset(b"rq:job:" + token, mapping=named)
+    callback = "ackbox.workers.shell.drain.drain_token"
+    valkey.client.hset(f"rq:job:{as_text(token)}", f"{kind}_callback_name", callback)
     start_and_list(worker, valkey)
     eventually(lambda: not valkey.client.llen("rq:queue:ackbox.mail"), "it is taken")
     bus.ring("mail", 8)

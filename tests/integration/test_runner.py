@@ -130,14 +130,18 @@ class SlowBuild(FunctionTool):
 
 
 def test_a_process_in_doubt_about_its_heartbeat_sends_nothing(start: Start) -> None:
-    """Case 21: in doubt the row goes back, and another process may have it."""
-    work, effects = counting_tool()
-    process = start(work)
-    process.doubtful = True
-    process.put("work", 1)
+    """Case 21: what it holds unmarked goes back, and it claims nothing more: others may have it."""
+    building = threading.Event()
+    slow = SlowBuild(building)
+    process = start(slow)
+    (seq,) = process.put("slow.build", 1)
     process.drain(limit=1)
-    wait_until(lambda: process.outbox.events(1).count("give_back") > 0)
-    assert effects == []
+    wait_until(lambda: slow.builds > 0)
+    process.doubtful = True
+    building.set()
+    wait_until(lambda: process.outbox.events(seq).count("give_back") > 0)
+    assert process.drain(limit=1) == 0
+    assert process.outbox.row(seq)["sends"] == 0
 
 
 def test_an_outcome_outlives_an_outage_of_the_store(start: Start) -> None:

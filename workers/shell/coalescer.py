@@ -20,7 +20,8 @@ _log = structlog.get_logger(__name__)
 class Coalescer(Generic[Command]):
     """One thread that hands gathered commands to `perform` and each reply to its `answer`.
 
-    Where `perform` raises, which it must not, each command is answered with `failed`.
+    Where `perform` raises, which it must not, its commands are tried one by one, so that what
+    broke it costs itself only: that command is answered with `failed`.
     """
 
     def __init__(
@@ -71,7 +72,9 @@ class Coalescer(Generic[Command]):
             return self._perform(commands)
         except Exception as error:  # noqa: BLE001 - every attempt depends on this thread
             _log.error("batch_broken", error=type(error).__name__, rows=len(commands))
-            return [self._failed(command) for command in commands]
+        if len(commands) == 1:
+            return [self._failed(commands[0])]
+        return [reply for command in commands for reply in self._replies([command])]
 
     def _gather(self) -> list[tuple[Command, Answer]]:
         with self._changed:

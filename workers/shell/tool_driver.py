@@ -13,14 +13,18 @@ from typing import Any
 
 from ...outbox.commands import Claimed
 from ...outbox.defaults import Limits
-from ...outbox.outcome import NotApplied
+from ...outbox.outcome import Accepted, Applied, NotApplied, Unknown
 from ...tool_adapters.bounded import bounded
 from ...tool_adapters.contract import (
+    Absent,
     Adapter,
     Evidence,
+    Found,
     FunctionCall,
     HttpRequest,
+    Inconclusive,
     NotWritten,
+    Prepared,
 )
 from ...tool_adapters.registry import Registry
 from ...tool_adapters.shell.boottime import boottime_seconds
@@ -31,6 +35,15 @@ from ..commands import Build, Classify, Encode, Exchange, Fetch, NoTool, Prepare
 
 Late = Callable[[Evidence], None]
 """What is told when a function returns although its attempt has stopped waiting."""
+_REQUEST = (HttpRequest, FunctionCall)
+_ANSWERS: dict[type[Any], tuple[type[Any], ...]] = {
+    Build: (type(None),),
+    Prepare: (Prepared, *_REQUEST),
+    Encode: _REQUEST,
+    Classify: (Applied, Accepted, NotApplied, Unknown, *_REQUEST),
+    Probe: (Found, Absent, Inconclusive, *_REQUEST),
+}
+"""What an adapter may answer; anything else would break the procedure that goes on with it."""
 
 
 @dataclass(slots=True)
@@ -83,25 +96,33 @@ class ToolDriver:
         return self._ask(adapter, command, timing)
 
     def _ask(self, adapter: Adapter, command: Any, timing: Timing) -> Any:
-        call = call_of(command.claim)
         try:
-            match command:
-                case Build():
-                    return adapter.build(call)
-                case Prepare(answers=answers):
-                    if boottime_seconds() > timing.prepare_by:
-                        return Raised("PrepareLimit")
-                    return adapter.prepare(call, answers)
-                case Encode(handle=handle):
-                    return adapter.encode(call, handle)
-                case Classify(evidence=evidence, follow_ups=follow_ups):
-                    return self._storable(adapter.classify(call, evidence, follow_ups))
-                case Probe(answers=answers):
-                    return self._storable(adapter.probe(call, answers))
+            answer = self._answer_of(adapter, command, timing)
         except NotApplied as outcome:
             return Raised("NotApplied", outcome=self._storable(outcome))
-        except Exception as error:  # noqa: BLE001 - a tool author's code: raising is an answer
+        except BaseException as error:  # noqa: BLE001 - a tool author's code: raising is an answer
+            # SystemExit and a cancellation too: they would end the thread that all attempts share.
             return Raised(type(error).__name__, place_of(error))
+        if isinstance(answer, (*_ANSWERS[type(command)], Raised)):
+            return answer
+        return Raised("BadAnswer", f"{type(command).__name__} got {type(answer).__name__}")
+
+    def _answer_of(self, adapter: Adapter, command: Any, timing: Timing) -> Any:
+        call = call_of(command.claim)
+        match command:
+            case Build():
+                adapter.build(call)
+                return None
+            case Prepare(answers=answers):
+                if boottime_seconds() > timing.prepare_by:
+                    return Raised("PrepareLimit")
+                return adapter.prepare(call, answers)
+            case Encode(handle=handle):
+                return adapter.encode(call, handle)
+            case Classify(evidence=evidence, follow_ups=follow_ups):
+                return self._storable(adapter.classify(call, evidence, follow_ups))
+            case Probe(answers=answers):
+                return self._storable(adapter.probe(call, answers))
         raise TypeError(f"no such command: {type(command).__name__}")
 
     def _storable(self, answer: Any) -> Any:
