@@ -14,7 +14,8 @@ from ackbox.app.embedded import EmbeddedServices
 from ..integration.valkey_process import ValkeyProcess
 from ..support.databases import Databases
 from ..support.services import migrate_template
-from .support import Bus, Nursery, Provider, opened
+from .support import Bus, opened
+from .support_children import Nursery, Provider
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,8 @@ from ackbox.outbox.intent import Intent
 
 from ..integration.valkey_process import ValkeyProcess
 from ..support.waiting import wait_until
-from .support import Bus, Nursery
+from .support import Bus
+from .support_children import Nursery
 
 pytestmark = [
     pytest.mark.acceptance,

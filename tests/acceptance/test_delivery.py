@@ -7,7 +7,8 @@ from ackbox.outbox.intent import Intent
 from ackbox.outbox.shell.redis_bus import TokenBus
 
 from ..support.waiting import wait_until
-from .support import DEADLINE_SECONDS, Bus, Child, new_lane, unique
+from .support import Bus, new_lane, unique
+from .support_children import DEADLINE_SECONDS, Child
 
 pytestmark = pytest.mark.acceptance
 

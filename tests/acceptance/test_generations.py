@@ -8,7 +8,8 @@ from ackbox.outbox.identity import wire_key
 from ackbox.outbox.intent import Intent
 
 from ..support.waiting import wait_until
-from .support import DEADLINE_SECONDS, Bus, new_lane, unique
+from .support import Bus, new_lane, unique
+from .support_children import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.acceptance
 

@@ -14,7 +14,8 @@ import pytest
 from ackbox.outbox.intent import Intent
 
 from ..support.waiting import wait_until
-from .support import DEADLINE_SECONDS, Bus, Child, new_lane, unique
+from .support import Bus, new_lane, unique
+from .support_children import DEADLINE_SECONDS, Child
 
 pytestmark = pytest.mark.acceptance
 

@@ -7,7 +7,8 @@ import pytest
 from ackbox.outbox.intent import Intent
 
 from ..support.waiting import wait_until
-from .support import DEAD_AFTER_SECONDS, DEADLINE_SECONDS, Bus, new_lane, unique
+from .support import DEAD_AFTER_SECONDS, Bus, new_lane, unique
+from .support_children import DEADLINE_SECONDS
 from .support_tools import CALL_LIMIT_SECONDS
 
 pytestmark = pytest.mark.acceptance

@@ -11,7 +11,8 @@ import pytest
 
 from ackbox.outbox.intent import Intent
 
-from .support import Bus, Child, new_lane, unique
+from .support import Bus, new_lane, unique
+from .support_children import Child
 
 pytestmark = pytest.mark.acceptance
 

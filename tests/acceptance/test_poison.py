@@ -5,7 +5,8 @@ import pytest
 from ackbox.outbox.intent import Intent
 
 from ..support.waiting import wait_until
-from .support import DEADLINE_SECONDS, LIMITS, Bus, Child, new_lane, unique
+from .support import LIMITS, Bus, new_lane, unique
+from .support_children import DEADLINE_SECONDS, Child
 
 pytestmark = pytest.mark.acceptance
 

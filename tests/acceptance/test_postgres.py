@@ -9,7 +9,8 @@ from ackbox.app.embedded.server import EmbeddedServer
 from ackbox.outbox.intent import Intent
 
 from ..support.waiting import wait_until
-from .support import DEADLINE_SECONDS, Bus
+from .support import Bus
+from .support_children import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.acceptance
 

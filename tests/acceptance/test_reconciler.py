@@ -5,7 +5,8 @@ import pytest
 from ackbox.outbox.intent import Intent
 
 from ..support.waiting import wait_until
-from .support import DEADLINE_SECONDS, Bus, unique
+from .support import Bus, unique
+from .support_children import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.acceptance
 

@@ -17,7 +17,8 @@ from ackbox.planner.shell.planner import Planner
 
 from ..integration.valkey_process import ValkeyProcess
 from ..support.waiting import wait_until
-from .support import DEADLINE_SECONDS, Bus, unique
+from .support import Bus, unique
+from .support_children import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.acceptance
 

@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import RowMapping
 
 from ..support.waiting import wait_until
-from .support import DEADLINE_SECONDS, Bus
+from .support import Bus
+from .support_children import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.acceptance
 

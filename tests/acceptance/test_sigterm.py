@@ -7,7 +7,8 @@ import pytest
 from ackbox.outbox.intent import Intent
 
 from ..support.waiting import wait_until
-from .support import DEADLINE_SECONDS, Bus, new_lane
+from .support import Bus, new_lane
+from .support_children import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.acceptance
 
