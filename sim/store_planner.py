@@ -69,7 +69,7 @@ class MemoryPlanner:
         )  # fmt: skip
         ready_at = now if draft.not_before is None else max(now, draft.not_before)
         held = draft.held_for is not None
-        insert_row(tables, intent, held=held, ready_at=ready_at, actor=Actor.PLANNER)
+        insert_row(tables, intent, held=held, ready_at=ready_at, actor=Actor.PLANNER, fence=None)
         if draft.held_for is not None:
             tables.gates[intent.seq] = GateRecord(draft.fingerprint, now, draft.held_for)
         return intent
@@ -204,6 +204,7 @@ def insert_row(
     detail: dict[str, int] | None = None,
     actor_name: str | None = None,
     reason: str | None = None,
+    fence: int | None = 0,
 ) -> None:
     """Insert an intent with its state row and event. Edges: put, put.held."""
     seq, state = intent.seq, State.HELD if held else State.QUEUED
@@ -221,7 +222,7 @@ def insert_row(
         target = intent.compensates
         tables.undos[target] = (*tables.undos.get(target, ()), seq)
     tables.log(
-        seq, "put.held" if held else "put", actor, reason, 0, None, state, actor_name,
+        seq, "put.held" if held else "put", actor, reason, fence, None, state, actor_name,
         detail=detail,
     )  # fmt: skip
 

@@ -1,0 +1,69 @@
+"""What must hold at the end of every workload, and the figures that stand then.
+
+Counted from the virtual tools' own books and from what a planner is told. May import `case`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...outbox.model import State
+from .case import Case
+from .figures import Figures
+
+_NOTHING = (State.FAILED.value, State.CANCELLED.value)
+_SAYS_NOTHING = frozenset({"failed", "cancelled", "superseded"})
+
+
+def figures_of(case: Case) -> Figures:
+    """Return the counts of one finished workload."""
+    states = {step: case.state(step) for step in case.intents}
+    parked = [step for step in case.intents if case.is_parked(step)]
+    counted = {state.value: 0 for state in State}
+    for state in states.values():
+        counted[state] += 1
+    return Figures(
+        intents=len(case.intents),
+        deliveries=case.deliveries,
+        attempts=case.world.tools.requests,
+        reads=case.reads,
+        effects=case.world.tools.happened,
+        duplicates=sum(max(0, case.effects_of(step) - 1) for step in case.intents),
+        resolved=counted[State.COMMITTED.value],
+        parked=len(parked),
+        failed=counted[State.FAILED.value],
+        cancelled=counted[State.CANCELLED.value],
+        compensated=counted[State.COMPENSATED.value],
+    )
+
+
+def broken(case: Case) -> Iterator[str]:
+    """Yield one sentence for everything that is not as it must be."""
+    yield from case.complaints
+    yield from (f"{one.rule}: {one.text}" for one in case.monitors.violations)
+    yield from (f"every_intent_ends: {text}" for text in case.left_over())
+    for step in case.intents:
+        yield from _step_is_sound(case, step)
+
+
+def _step_is_sound(case: Case, step: str) -> Iterator[str]:
+    state, effects, told = case.state(step), case.effects_of(step), case.told(step)
+    if effects > 1 + case.world.allowed[step]:
+        yield f"{step} has {effects} effects"
+    if state == State.COMMITTED.value and effects == 0:
+        yield f"{step} is committed and nothing happened"
+    if state in _NOTHING and effects > 0:
+        yield f"{step} is {state} and its effect stands"
+    if effects > 0 and told in _SAYS_NOTHING:
+        yield f"{step} is told {told} and its effect stands"
+    if case.is_parked(step) and state == State.INDETERMINATE.value:
+        yield from _is_truly_unknown(case, step)
+
+
+def _is_truly_unknown(case: Case, step: str) -> Iterator[str]:
+    """A parked unknown row has a send of which no proof is on record."""
+    tables = case.world.store.tables
+    row = tables.rows[case.world.row_of(step)]
+    kept = tables.observations.get(row.seq, ())
+    if row.sends == 0 or any(one.outcome in ("applied", "accepted") for one in kept):
+        yield f"{step} is parked although its outcome is known"
