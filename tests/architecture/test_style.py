@@ -24,6 +24,7 @@ CATCH_ALL_BOUNDARIES: dict[str, str] = {
     "tool_adapters/compensating.py::plan_compensation": "an adapter's code: raising is an answer",
     "planner/shell/callbacks.py::call": "a plan's code: whatever it raises undoes the bind",
     "workers/shell/tool_driver.py::ToolDriver._ask": "an adapter's code: raising is an answer",
+    "workers/shell/reconciler.py::Reconciler._look": "else its thread would swallow it unseen",
     "workers/shell/runner.py::Runner._serve": "one broken attempt must not end the others",
     "workers/shell/coalescer.py::Coalescer._replies": "every attempt depends on this thread",
 }

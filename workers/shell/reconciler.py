@@ -35,7 +35,7 @@ from ...tool_adapters.contract import Evidence, OverLimit
 from ..attempt import conclude
 from ..reconcile import Draw, reconcile
 from .runner import RECORD_RETRY_SECONDS, Bell
-from .tool_driver import Timing, ToolDriver
+from .tool_driver import Timing, ToolDriver, place_of
 
 _log = structlog.get_logger(__name__)
 BATCH_LIMIT = 50
@@ -108,6 +108,8 @@ class Reconciler:
         except (AckboxError, SQLAlchemyError, OSError) as error:
             # Its next look is set already; a resend in flight expires and comes back here.
             _log.warning("look_failed", seq=seq, code=getattr(error, "code", type(error).__name__))
+        except Exception as error:  # noqa: BLE001 - else the pool's thread would swallow it unseen
+            _log.error("look_broken", seq=seq, error=type(error).__name__, where=place_of(error))
         finally:
             with self._lock:
                 self._busy.discard(seq)
