@@ -165,7 +165,9 @@ class TokenBus:
             popped = self._redis.blpop([queue.key], timeout=TAKE_SECONDS)
             if popped is not None:
                 # As bytes: whoever reaches Redis may have pushed an id that is no text.
-                self._redis.delete(JOB_KEY_PREFIX + popped[1])
+                job_id = popped[1]
+                known = job_id if isinstance(job_id, bytes) else job_id.encode()
+                self._redis.delete(JOB_KEY_PREFIX + known)
         except REDIS_ERRORS:
             self._note_failure()
             return False
