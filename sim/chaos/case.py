@@ -213,8 +213,15 @@ class Case:
         return self._tries[step]
 
     def is_parked(self, step: str) -> bool:
-        """Return whether a step's live row is in front of a person."""
-        return self.world.store.tables.rows[self.world.row_of(step)].parked_at is not None
+        """Return whether a step's live row, or the undo that it waits for, is a person's turn."""
+        rows = self.world.store.tables.rows
+        row = rows[self.world.row_of(step)]
+        undo = None if row.undo is None else rows[row.undo]
+        return row.parked_at is not None or (undo is not None and undo.parked_at is not None)
+
+    def is_being_undone(self, step: str) -> bool:
+        """Return whether an undo of a step's live row was ordered and has not ended."""
+        return self.world.store.tables.rows[self.world.row_of(step)].undo is not None
 
     def told(self, step: str) -> str:
         """Return the word that a planner is told of a step."""

@@ -5,6 +5,7 @@ Counted from the virtual tools' own books and from what a planner is told. May i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from ...outbox.model import State
@@ -18,10 +19,8 @@ _SAYS_NOTHING = frozenset({"failed", "cancelled", "superseded"})
 def figures_of(case: Case) -> Figures:
     """Return the counts of one finished workload."""
     states = {step: case.state(step) for step in case.intents}
-    parked = [step for step in case.intents if case.is_parked(step)]
-    counted = {state.value: 0 for state in State}
-    for state in states.values():
-        counted[state] += 1
+    parked = {step for step in case.intents if case.is_parked(step)}
+    counted = Counter(state for step, state in states.items() if step not in parked)
     return Figures(
         intents=len(case.intents),
         deliveries=case.deliveries,
@@ -50,7 +49,7 @@ def _step_is_sound(case: Case, step: str) -> Iterator[str]:
     state, effects, told = case.state(step), case.effects_of(step), case.told(step)
     if effects > 1 + case.world.allowed[step]:
         yield f"{step} has {effects} effects"
-    if state == State.COMMITTED.value and effects == 0:
+    if state == State.COMMITTED.value and effects == 0 and not case.is_being_undone(step):
         yield f"{step} is committed and nothing happened"
     if state in _NOTHING and effects > 0:
         yield f"{step} is {state} and its effect stands"

@@ -35,7 +35,7 @@ def crash_at_record(case: Case) -> None:
 
 
 def crash_before_mark(case: Case) -> None:
-    """The worker dies between the claim and the send mark: nothing has left, and the row says so."""
+    """The worker dies between claim and send mark: nothing has left, and the row says so."""
     for intent in range(case.planned):
         step = case.put(intent)
         die_at(case, "w1", step, "MarkSend")
@@ -113,7 +113,7 @@ STORE_FAULTS = (
 
 
 def store_down(case: Case) -> None:
-    """The store's connection breaks at a COMMIT, or is gone for a while, at one point or another."""
+    """The store's connection breaks at a COMMIT, or is gone for a while, at some point."""
     for intent in range(case.planned):
         step = case.put(intent)
         case.deliver("w1", step)
