@@ -1,7 +1,8 @@
 """The schema of an outbox: bring it to this version, ask what it is, refuse what does not fit.
 
 Alembic runs out of the installed package, in one transaction under one advisory lock, so that any
-number of starters may call `upgrade` at once. May import Alembic and SQLAlchemy.
+number of starters may call `upgrade` at once. May import SQLAlchemy, and Alembic where it runs:
+every command asks `check` first, and waits for no import that only `upgrade` needs.
 """
 
 from __future__ import annotations
@@ -12,11 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
+from typing import TYPE_CHECKING
 
 import psycopg
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
@@ -25,11 +24,14 @@ from sqlalchemy.sql import quoted_name
 from ..errors import ConfigError, StoreUnavailable
 from .connection import postgres_url, quoted
 from .partitions import ensure_event_partitions
+from .revisions import PACKAGE, revisions
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 VERSION_TABLE = "schema_version"
 EDGES_SCRIPT = "generated_edges.sql"
 _EDGES_FACT = "generated_edges"
-_PACKAGE = "ackbox.outbox"
 _NEXT = "ackbox migrate"
 _CONNECT_TIMEOUT_SECONDS = 5
 # How long a DDL statement waits for a table's lock before it gives way to what holds it: while it
@@ -68,7 +70,7 @@ def current(url: str, schema: str = "ackbox") -> str | None:
 @cache
 def head() -> str:
     """Return the revision that this version of ackbox works with."""
-    return _revisions()[-1][0]
+    return revisions()[-1][0]
 
 
 def plan(url: str, schema: str = "ackbox") -> list[str]:
@@ -76,7 +78,7 @@ def plan(url: str, schema: str = "ackbox") -> list[str]:
     with _connected(url) as connection:
         found = _revision(connection, schema)
         _refuse_newer(found, schema)
-        pending = [line for name, line in _revisions() if found is None or name > found]
+        pending = [line for name, line in revisions() if found is None or name > found]
         if found is None or _edges_fact(connection, schema) != _edges_digest():
             pending.append(f"{EDGES_SCRIPT}: the state check and the edge trigger")
         return pending
@@ -95,7 +97,7 @@ def check(connection: Connection, schema: str = "ackbox") -> None:
 
 
 def _refuse_newer(found: str | None, schema: str) -> None:
-    if found is not None and found not in {name for name, _ in _revisions()}:
+    if found is not None and found not in {name for name, _ in revisions()}:
         raise ConfigError(
             f"schema {schema!r} is newer ({found}) than this version of ackbox ({head()})",
             next_step="install the newer ackbox, then: ackbox migrate",
@@ -147,21 +149,17 @@ def _locked(url: str, schema: str) -> Iterator[Connection]:
 
 
 def _configuration() -> Config:
+    from alembic.config import Config
+
     configuration = Config()
-    configuration.set_main_option("script_location", f"{_PACKAGE}:migrations")
+    configuration.set_main_option("script_location", f"{PACKAGE}:migrations")
     configuration.set_main_option("path_separator", "os")
     return configuration
 
 
-@cache
-def _revisions() -> tuple[tuple[str, str], ...]:
-    """Return (revision, its line for people), oldest first."""
-    scripts = ScriptDirectory.from_config(_configuration())
-    newest_first = scripts.walk_revisions()
-    return tuple((one.revision, f"{one.revision}: {one.doc}") for one in newest_first)[::-1]
-
-
 def _run_alembic(connection: Connection, schema: str) -> None:
+    from alembic import command
+
     configuration = _configuration()
     configuration.attributes.update(
         connection=connection,
@@ -174,7 +172,7 @@ def _run_alembic(connection: Connection, schema: str) -> None:
 
 
 def _read(folder: str, name: str) -> str:
-    return (resources.files(_PACKAGE) / folder / name).read_text(encoding="utf-8")
+    return (resources.files(PACKAGE) / folder / name).read_text(encoding="utf-8")
 
 
 def _run_script(connection: Connection, schema: str, script: str) -> None:

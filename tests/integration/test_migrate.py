@@ -145,8 +145,8 @@ def set_revision(url: str, revision: str) -> None:
 
 def test_an_older_schema_is_refused(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A revision that is known but not the newest needs a migration."""
-    revisions = (*migrate._revisions(), ("9998", "9998: A later one."))
-    monkeypatch.setattr(migrate, "_revisions", lambda: revisions)
+    revisions = (*migrate.revisions(), ("9998", "9998: A later one."))
+    monkeypatch.setattr(migrate, "revisions", lambda: revisions)
     monkeypatch.setattr(migrate, "head", lambda: "9998")
     with pytest.raises(ConfigError, match="is older") as refused:
         checked(database_url)
