@@ -31,7 +31,7 @@ class ReapStore:
         self._reader = RowReader(statements, limits)
 
     def ready_lanes(self, row_limit: int) -> tuple[ReadyLane, ...]:
-        """Return lanes with claimable rows; counts stop at `row_limit` rows over all lanes."""
+        """Return lanes with claimable rows; each lane's count stops at `row_limit`."""
         rows = self._read("ready_lanes", {"row_limit": row_limit})
         return tuple(ReadyLane(row["lane"], row["ready"], float(row["oldest"])) for row in rows)
 
