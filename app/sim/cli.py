@@ -10,6 +10,7 @@ import importlib
 import click
 
 _SELF = __package__
+EXAMPLE = "ackbox sim run essay_good --json"
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": (".traces:run", "Run traces and compare their ends with what they expect."),
     "show": (".traces:show", "Show what happens in a trace, as a timeline or a diagram."),
@@ -33,6 +34,11 @@ class SimGroup(click.Group):
         found: click.Command = getattr(importlib.import_module(module, _SELF), attribute)
         return found
 
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write an example, then what click writes."""
+        formatter.write(f"\n  $ {EXAMPLE}\n\n")
+        super().format_help(ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table's own lines: nothing is imported for them."""
         with formatter.section("Commands"):
@@ -41,4 +47,4 @@ class SimGroup(click.Group):
 
 @click.group("sim", cls=SimGroup)
 def sim_group() -> None:
-    """Run the shipped protocol in a virtual world. Example: ackbox sim run essay_good --json"""
+    """Run the shipped protocol in a virtual world, under every fault."""

@@ -19,6 +19,7 @@ from ...sim.show import mermaid, timeline
 from ...sim.shrink import shrink as shrink_trace
 from ...sim.trace import Trace, TraceError, read_trace
 from ...sim.trace_run import Outcome, run_trace
+from ..cli.command import command
 from ..cli.exits import ExitCode
 
 _COLLECT_AFTER = 100_000
@@ -52,17 +53,14 @@ def _run(place: str, trace: Trace) -> Outcome:
         _stop(f"{place}, {error}", ExitCode.USAGE)
 
 
-@click.command("run")
+@command("run", example="ackbox sim run essay_good --json")
 @click.argument("traces", nargs=-1)
 @click.option("--all", "every", is_flag=True, help="Run every shipped trace.")
 @click.option("--list", "listed", is_flag=True, help="Name the shipped traces.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counters that a trace expects.")
 @click.option("--full", is_flag=True, help="With --json: states, told words and broken rules too.")
 def run(traces: tuple[str, ...], every: bool, listed: bool, as_json: bool, full: bool) -> None:
-    """Run traces and compare their ends with what they expect; exit 1 where one differs.
-
-    Example: ackbox sim run essay_good --json
-    """
+    """Run traces and compare their ends with what they expect; exit 1 where one differs."""
     if listed:
         click.echo("\n".join(shipped_names()))
         return
@@ -100,26 +98,23 @@ def _print_lines(outcomes: list[Outcome]) -> None:
     click.echo(f"{passed} of {len(outcomes)} traces are as expected")
 
 
-@click.command("show")
+@command("show", example="ackbox sim show essay_bad")
 @click.argument("trace")
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Print a Mermaid sequence diagram.")
 def show(trace: str, as_mermaid: bool) -> None:
-    """Show what happens in a trace. Example: ackbox sim show essay_bad"""
+    """Show what happens in a trace."""
     outcome = _run(trace, _read(trace))
     click.echo(mermaid(outcome) if as_mermaid else timeline(outcome), nl=False)
 
 
-@click.command("record")
+@command("record", example="ackbox sim record --seed 7 --tool probed --out seven.json")
 @click.option("--seed", default=1, show_default=True, type=int)
 @click.option("--tool", "kind", default="keyed", show_default=True, type=click.Choice(list(KINDS)))
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 16))
 @click.option("--steps", default=3, show_default=True, type=click.IntRange(1, 100))
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it to a file.")
 def record(seed: int, kind: str, workers: int, steps: int, out: Path | None) -> None:
-    """Run a world by a seed, faults included, and write it down as a trace that pins its end.
-
-    Example: ackbox sim record --seed 7 --tool probed --out seven.json
-    """
+    """Run a world by a seed, faults included, and write it down as a trace that pins its end."""
     gc.set_threshold(_COLLECT_AFTER)
     seeded = SeededRun(seeded_spec(kind, workers), seed, seeded_plan(seed, steps))
     outcome = seeded.run()
@@ -131,14 +126,11 @@ def record(seed: int, kind: str, workers: int, steps: int, out: Path | None) -> 
         out.write_text(text, encoding="utf-8")
 
 
-@click.command("shrink")
+@command("shrink", example="ackbox sim shrink essay_mint_flipped")
 @click.argument("trace")
 @click.option("--rule", help="The rule that has to stay broken; the first one by default.")
 def shrink(trace: str, rule: str | None) -> None:
-    """Print the smallest trace found that still breaks a rule.
-
-    Example: ackbox sim shrink essay_mint_flipped
-    """
+    """Print the smallest trace found that still breaks a rule."""
     gc.set_threshold(_COLLECT_AFTER)
     try:
         click.echo(shrink_trace(_read(trace), rule).text(), nl=False)

@@ -6,7 +6,9 @@ import pytest
 
 from ..support.databases import Databases
 from ..support.services import migrate_template
-from .outboxes import MemoryOutbox, Outbox, PostgresOutbox
+from .memory_outbox import MemoryOutbox
+from .outboxes import Outbox
+from .postgres_outbox import PostgresOutbox
 from .story import Story
 
 

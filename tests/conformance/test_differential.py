@@ -38,7 +38,9 @@ from ackbox.outbox.outcome import Answer, Applied, NotApplied, Unknown
 from ackbox.outbox.people import Said, Verdict
 from ackbox.outbox.telling import tell
 
-from .outboxes import BY_NAME, MemoryOutbox, Outbox, PostgresOutbox, comparable
+from .memory_outbox import MemoryOutbox
+from .outboxes import BY_NAME, Outbox, comparable
+from .postgres_outbox import PostgresOutbox
 
 NAMES = ("a", "b")
 OWNERS = tuple(uuid.UUID(int=number) for number in (1, 2, 3))
@@ -385,7 +387,10 @@ def test_both_outboxes_answer_alike(postgres_outbox: PostgresOutbox) -> None:
     run_state_machine_as_test(
         TwoOutboxes,
         settings=settings(
-            max_examples=int(__import__("os").environ.get("EX","30")), stateful_step_count=30, deadline=None, derandomize=True, phases=[__import__("hypothesis").Phase.generate],
+            max_examples=EXAMPLES,
+            stateful_step_count=30,
+            deadline=None,
+            derandomize=True,
             suppress_health_check=list(HealthCheck),
         ),
-    )  # fmt: skip
+    )

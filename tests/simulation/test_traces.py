@@ -164,7 +164,7 @@ def test_the_commands_of_the_simulator() -> None:
     """Each has its help, an example, and an exit code that a script may rely on."""
     run = CliRunner()
     for name in ("run", "show", "record", "shrink"):
-        assert "Example: ackbox sim" in run.invoke(sim_group, [name, "--help"]).output
+        assert f"$ ackbox sim {name}" in run.invoke(sim_group, [name, "--help"]).output
     assert run.invoke(sim_group, ["run", "nothing_like_it"]).exit_code == 2
     assert run.invoke(sim_group, ["shrink", "essay_good"]).exit_code == 1
     recorded = run.invoke(sim_group, ["record", "--seed", "3", "--tool", "probed"])
