@@ -21,6 +21,9 @@ from .moves import Moved, Write, order, perform
 from .rows import Locked, RowReader
 from .statements import Statements
 
+TIDY_STATEMENTS = 100
+"""Most statements of one tidying: with the reaper's limit 20,000 batches every two seconds."""
+
 
 class ReapStore:
     """Finds and moves overdue rows; finds lanes with ready rows."""
@@ -62,10 +65,19 @@ class ReapStore:
         return tuple((moved.edge, locked[seq].row.lane) for seq, moved in sorted(done.items()))
 
     def tidy(self, limit: int) -> int:
-        """Forget closed claim batches and heartbeat rows of long ended processes."""
-        closed = self._write("close_batches", {"batch_limit": limit})
+        """Forget closed claim batches and heartbeat rows of long ended processes.
+
+        At most `limit` batches a statement, but as many statements as it takes, up to a bound:
+        every claim leaves a batch, and each one left behind makes the next `find_overdue` slower.
+        """
         self._write("retire_workers", {})
-        return len(closed)
+        total = 0
+        for _ in range(TIDY_STATEMENTS):
+            closed = len(self._write("close_batches", {"batch_limit": limit}))
+            total += closed
+            if closed < limit:
+                break
+        return total
 
     def _read(self, name: str, values: Mapping[str, Any]) -> list[RowMapping]:
         return self._write(name, values)

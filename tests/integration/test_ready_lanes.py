@@ -1,4 +1,4 @@
-"""What the relay sees: every lane with ready rows, however long another lane's queue is."""
+"""What the relay sees of ready rows, and what the reaper leaves of claims: bounded by no limit."""
 
 from collections.abc import Iterator
 
@@ -34,3 +34,17 @@ def test_a_lanes_age_is_that_of_its_oldest_row(process: Process) -> None:
     (lane,) = process.outbox.reaper.ready_lanes(1)
     assert (lane.lane, lane.rows) == ("a", 1)
     assert lane.oldest_seconds == pytest.approx(60, abs=5)
+
+
+def test_tidying_keeps_up_with_any_number_of_small_claims(process: Process) -> None:
+    """A claim of one row leaves one batch: all closed ones go, the open attempt's one stays."""
+    oldest, other = process.put("work", 2)
+    batch = "INSERT INTO {schema}.claim_batch (owner, seqs, created_at)"
+    values = "SELECT :owner, ARRAY[CAST(:seq AS bigint)], {schema}.clock_now()"
+    many = f"{batch} {values} FROM generate_series(1, 25)"
+    process.outbox.sql(many, owner=process.owner, seq=other)
+    (claim,) = process.outbox.claims.claim("default", 1, process.owner, {"work@1": 1})
+    assert claim.seq == oldest
+    assert process.outbox.reaper.tidy(10) == 25
+    left = process.outbox.sql("SELECT seqs FROM {schema}.claim_batch")
+    assert [row["seqs"] for row in left] == [[oldest]]
