@@ -1,30 +1,25 @@
-"""What a search offers in a state of a small world, and what makes two states one.
+"""What a search offers in a state of a small world.
 
 It takes the choices of `choices` and bounds them in its own way: a row is claimed a number of
 times, while time may pass as often as somebody waits for something. Redelivered wake tokens are
 tried in every state, also where the row is not ready: they have to change nothing there.
 
-The key holds moments as passed or not, and in which order those to come stand; how far apart they
-are is left out. May import `choices` and the pure core.
+May import `choices` and `explore_key`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Any
-from uuid import UUID
 
-from ..outbox.model import SETTLED_STATES, GateDecision, Row
 from .choices import Bounds, Search
+from .explore_key import moments, state_key
 from .world import Choice, World
 
 LOST_CLAIM = "lost_claim"
 """The fault of a claim whose COMMIT was kept while nobody learned of it."""
 LOST_AT = 4
 """Where in a claim its lost COMMIT stands."""
-_ROW_MOMENTS = ("ready_at", "ack_by", "quiet_at", "hold_at", "probe_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +100,13 @@ class Offers:
             len(bounds.plan), bounds.statements, bounds.crashes, bounds.restarts, bounds.freezes,
             bounds.cuts, bounds.losses, bounds.odd_fates, bounds.odd_faults,
         )  # fmt: skip
-        return world.key(), budgets, _contents(world), _order_of_moments(world)
+        return state_key(world, budgets)
 
 
 def _next_wait(world: World) -> list[Choice]:
     """Return the wait for the next moment that tells two states apart, if there is one."""
     now = world.clock.now
-    coming = [moment for moment, _ in _moments(world) if moment > now]
+    coming = [moment for moment, _ in moments(world) if moment > now]
     return [("wait", (min(coming) - now).total_seconds())] if coming else []
 
 
@@ -130,82 +125,3 @@ def _redelivered(world: World, offered: list[Choice]) -> Iterator[Choice]:
 
 def _is_idle(world: World, name: str) -> bool:
     return world.processes[name].runs and not any(t.process == name for t in world.tasks.values())
-
-
-def _contents(world: World) -> Hashable:
-    """Return what rows ask for, and who has ordered the undos among them."""
-    tables = world.store.tables
-    undos = tuple(
-        tables.events[seq][0].actor for undos in tables.undos.values() for seq in undos
-    )  # fmt: skip
-    return tuple([row.content for row in tables.rows.values()]), undos
-
-
-def _order_of_moments(world: World) -> Hashable:
-    """Return the moments to come by name, in their order, with what falls together as one."""
-    now = world.clock.now
-    coming = [(moment, name) for moment, name in _moments(world) if moment > now]
-    coming.sort(key=lambda one: (one[0], str(one[1])))
-    last, order = now, list[Any]()
-    for moment, name in dict.fromkeys(coming):
-        order.append((moment == last, name))
-        last = moment
-    return tuple(order)
-
-
-def _moments(world: World) -> Iterator[tuple[datetime, Hashable]]:
-    """Yield every moment at which some rule, tool or process may see something else, by name."""
-    tables = world.store.tables
-    for seq, row in tables.rows.items():
-        for name in _ROW_MOMENTS:
-            moment = getattr(row, name)
-            if moment is not None:
-                yield moment, (seq, name)
-        if row.withdraw_at is not None:
-            yield row.withdraw_at, (seq, "deadline")
-        yield from _limits_of(world, seq, row)
-    for seq, gate in tables.gates.items():
-        if gate.clock_started_at is not None and gate.decision is GateDecision.OPEN:
-            limit = timedelta(seconds=world.spec.limits.gate_limit_seconds)
-            yield gate.clock_started_at + limit, (seq, "gate")
-    for batch in tables.batches.values():
-        yield batch.due_at, (batch.stage, batch.seqs)
-    yield from _of_processes(world)
-    for effect in world.tools.effects.values():
-        lag_seconds = world.tools.specs[effect.tool].lag_seconds
-        if lag_seconds:
-            yield effect.at + timedelta(seconds=lag_seconds), ("seen", effect.number)
-
-
-def _limits_of(world: World, seq: int, row: Row) -> Iterator[tuple[datetime, Hashable]]:
-    contract = world.store.tables.contract_of(row)
-    if row.unready_since is not None:
-        limit = timedelta(seconds=world.spec.limits.unready_limit_seconds)
-        yield row.unready_since + limit, (seq, "unready")
-    if contract is None or row.state in SETTLED_STATES:
-        return
-    if row.unknown_since is not None and row.parked_at is None:
-        yield row.unknown_since + timedelta(seconds=contract.park_after_seconds), (seq, "old")
-    window_seconds = contract.key.window_seconds
-    if row.first_sent_at is not None and window_seconds is not None:
-        usable = timedelta(seconds=window_seconds - contract.margin_seconds)
-        yield row.first_sent_at + usable, (seq, "usable")
-        yield row.first_sent_at + timedelta(seconds=window_seconds), (seq, "window")
-
-
-def _of_processes(world: World) -> Iterator[tuple[datetime, Hashable]]:
-    tables = world.store.tables
-    for flight in world.flights.values():
-        yield flight.dies_at, flight.name
-    for task in world.tasks.values():
-        if task.send_by is not None:
-            # A send at this very moment is still in time; what comes after it is not.
-            yield task.send_by + timedelta(seconds=1), (task.name, "late")
-    for row in tables.rows.values():
-        owner = row.owner
-        if owner is not None and row.ack_by is not None and not _beats(world, owner):
-            yield tables.workers[owner].beat_at + tables.dead_after, ("dead", owner.int)
-
-
-def _beats(world: World, owner: UUID) -> bool:
-    return any(process.owner == owner and process.runs for process in world.processes.values())

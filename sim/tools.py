@@ -8,7 +8,7 @@ it was undone. Nothing of ackbox ever looks in here but through a request. May i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -101,8 +101,15 @@ class VirtualTools:
         now = self._clock.now
         return (
             tuple([(e.seq, e.key, e.undone, self._is_seen(e, now)) for e in self.effects.values()]),
-            tuple([(key, self._is_forgotten(key)) for key in self._keys]),
+            tuple([(k, kept.status, self._is_forgotten(k)) for k, kept in self._keys.items()]),
         )
+
+    def forgetting(self) -> Iterator[tuple[tuple[str, str], datetime]]:
+        """Yield when each remembered key is forgotten, where it ever is."""
+        for place in self._keys:
+            moment = self._forgets_at(place)
+            if moment is not None:
+                yield place, moment
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -216,7 +223,10 @@ class VirtualTools:
             self._keys[place] = _Remembered(request.body, self._clock.now, status, kept)
 
     def _is_forgotten(self, place: tuple[str, str]) -> bool:
-        entry = self._keys[place]
+        moment = self._forgets_at(place)
+        return moment is not None and moment <= self._clock.now
+
+    def _forgets_at(self, place: tuple[str, str]) -> datetime | None:
         window = next(
             (
                 one.forgets_after_seconds or one.key_window_seconds
@@ -225,7 +235,7 @@ class VirtualTools:
             ),
             None,
         )
-        return window is not None and entry.at + timedelta(seconds=window) <= self._clock.now
+        return None if window is None else self._keys[place].at + timedelta(seconds=window)
 
 
 def _has_key(spec: ToolSpec) -> bool:
