@@ -49,7 +49,7 @@ def restart(world: World, who: str) -> None:
     incarnation = process.incarnation + 1
     owner = UUID(int=process.owner.int + 1)
     world.processes[who] = altered(process, owner=owner, incarnation=incarnation, alive=True)
-    world.store.claims.register(owner, world.contracts_of(who))
+    world.register(who, owner)
 
 
 def freeze(world: World, who: str) -> None:

@@ -68,10 +68,10 @@ class MemoryClaims:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    def register(self, owner: UUID, tools: Iterable[str]) -> None:
-        """Write a process's heartbeat row."""
-        now = self._tables.clock.now
-        self._tables.workers[owner] = WorkerRecord(now, frozenset(tools))
+    def register(self, owner: UUID, tools: Iterable[str], role: str = "worker") -> None:
+        """Write a process's heartbeat row. Only a worker's row says that a tool is served."""
+        served = frozenset(tools) if role == "worker" else frozenset[str]()
+        self._tables.workers[owner] = WorkerRecord(self._tables.clock.now, served)
 
     def beat(self, owner: UUID) -> bool:
         """Beat once; False where the row is gone or was stopped."""

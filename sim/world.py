@@ -160,7 +160,12 @@ class World:
     def _born(self, name: str, number: int, incarnation: int) -> None:
         owner = UUID(int=number * 1000 + incarnation)
         self.processes[name] = Process(name, owner, incarnation)
-        self.store.claims.register(owner, self.contracts_of(name))
+        self.register(name, owner)
+
+    def register(self, name: str, owner: UUID) -> None:
+        """Write the heartbeat row of a process's incarnation."""
+        role = "worker" if name in self.spec.workers else "reconciler"
+        self.store.claims.register(owner, self.contracts_of(name), role)
 
     def process(self, name: str) -> Process:
         """Return a process by name."""
