@@ -177,6 +177,8 @@ class World:
     """A generation of the row's derived compensation is committed."""
     share: float = 1.0
     """A random share in [0, 1], drawn by the store, for the jitter of a back-off."""
+    edges: Mapping[str, Any] | None = None
+    """A table to go by instead of the shipped one: how the simulator takes a guard out of it."""
 
 
 @dataclass(frozen=True, slots=True)

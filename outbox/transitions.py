@@ -210,7 +210,7 @@ def legal_pairs() -> frozenset[tuple[State, State]]:
 
 def refusal_of(row: Row, move: Move, world: World) -> Refusal | None:
     """Return why the move is refused on this row, or None where every guard holds."""
-    edge = EDGE.get(move.edge)
+    edge: Edge | None = (world.edges or EDGE).get(move.edge)
     if edge is None or row.state not in edge.sources or row.state is not move.from_state:
         return Refusal("illegal_transition", f"{move.edge} from {row.state.value}")
     for guard in edge.guards:
@@ -225,7 +225,8 @@ def apply(row: Row, move: Move, world: World) -> Row | Refusal:
     if refused is not None:
         return refused
     columns: dict[str, Any] = {}
-    for effect in EDGE[move.edge].writes:
+    edge: Edge = (world.edges or EDGE)[move.edge]
+    for effect in edge.writes:
         columns.update(effect.change(row, move, world))
     return changed(row, columns)
 

@@ -268,7 +268,8 @@ class MemoryBinding:
     def _bind(self, seq: int) -> bool:
         tables, row = self._tables, self._tables.rows[seq]
         world, move = tables.world(seq), Move("bind", seq, row.state)
-        if not all(guard.holds(row, move, world) for guard in BIND.guards):
+        rule = (tables.edges or {}).get(BIND.name, BIND)
+        if not all(guard.holds(row, move, world) for guard in rule.guards):
             return False
         tables.write(seq, bound_at=tables.clock.now)
         return True
