@@ -48,8 +48,10 @@ class MemoryOutbox:
     def tell(self, name: tuple[str, str]) -> Any:
         return self.store.planner.steps([name]).get(name)
 
-    def register(self, owner: uuid.UUID, tools: Sequence[str] = SERVED) -> None:
-        self.store.claims.register(owner, tools)
+    def register(
+        self, owner: uuid.UUID, tools: Sequence[str] = SERVED, role: str = "worker"
+    ) -> None:
+        self.store.claims.register(owner, tools, role)
 
     def claim(
         self, lane: str, limit: int, owner: uuid.UUID, *, alone: bool = False

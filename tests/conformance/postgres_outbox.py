@@ -103,8 +103,10 @@ class PostgresOutbox:
     def tell(self, name: tuple[str, str]) -> Any:
         return self._run(lambda c: self._planner.steps(c, [name])).get(name)
 
-    def register(self, owner: uuid.UUID, tools: Sequence[str] = SERVED) -> None:
-        self._claims.register(Incarnation(owner, "worker", "here", 1, tuple(tools)))
+    def register(
+        self, owner: uuid.UUID, tools: Sequence[str] = SERVED, role: str = "worker"
+    ) -> None:
+        self._claims.register(Incarnation(owner, role, "here", 1, tuple(tools)))
 
     def claim(
         self, lane: str, limit: int, owner: uuid.UUID, *, alone: bool = False

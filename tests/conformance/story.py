@@ -37,7 +37,7 @@ class Story:
         self.outbox = outbox
         self.people = outbox.people
         outbox.register(W1)
-        outbox.register(R1)
+        outbox.register(R1, role="reconciler")
         self._said: dict[tuple[int, int], int] = {}
         self._elapsed = 0.0
 

@@ -9,7 +9,7 @@ from ackbox.outbox.commands import NotMarked, Record
 from ackbox.outbox.model import State
 from ackbox.outbox.outcome import Accepted, Answer, Applied, NotApplied, Outcome, Unknown
 
-from .story import R1, W1, W2, Story
+from .story import W1, W2, Story
 
 
 def test_a_claim_takes_ready_rows_oldest_first(story: Story) -> None:
@@ -140,7 +140,6 @@ def test_unready_rows_are_refused_after_the_limit(story: Story) -> None:
     assert story.give_back(story.claim("a"), "build_failed", True).edge == "refuse.unready"
     claim = story.claim("b")
     assert story.give_back(claim, "no_worker_for_tool", True).edge == "give_back"
-    story.outbox.stop(R1)
     story.advance(400)
     for owner in (W1, W2):
         story.outbox.register(owner, ())
