@@ -131,6 +131,9 @@ _ALIVE_SQL = (
     " AND w.stopped_at IS NULL"
     f" AND w.beat_at > {NOW} - make_interval(secs => :dead_after_seconds))"
 )
+_UNREADY_SQL = (
+    f"coalesce(s.unready_since + make_interval(secs => :unready_limit_seconds) <= {NOW}, false)"
+)
 _WINDOW_SQL = (
     "coalesce(c.key_kind <> 'none' AND s.first_sent_at IS NOT NULL"
     f" AND (c.key_window_seconds IS NULL OR {NOW} < s.first_sent_at"
@@ -287,8 +290,7 @@ adopts_owner = Guard(
 )  # fmt: skip
 unready_too_long = Guard(
     "unready_too_long", "unready_limit_open", lambda r, m, w: _unready_too_long(r, w),
-    "coalesce(s.unready_since + make_interval(secs => :unready_limit_seconds)"
-    f" <= {NOW}, false)",
+    _UNREADY_SQL,
 )  # fmt: skip
 tool_unserved = Guard(
     "tool_unserved", "tool_served", lambda r, m, w: not w.tool_served,
@@ -297,10 +299,15 @@ tool_unserved = Guard(
     " AND w.role = 'worker' AND w.stopped_at IS NULL"
     f" AND w.beat_at > {NOW} - make_interval(secs => :dead_after_seconds))",
 )  # fmt: skip
+# It killed its workers, or living ones lose it again and again: an adapter that never returns.
 poisonous = Guard(
     "poisonous", "claims_left",
-    lambda r, m, w: r.suspect and r.suspect_claims + 1 >= w.limits.max_claims,
-    "(s.suspect AND s.suspect_claims + 1 >= :max_claims)",
+    lambda r, m, w: (
+        (r.suspect and r.suspect_claims + 1 >= w.limits.max_claims)
+        or (w.owner_alive and _unready_too_long(r, w))
+    ),
+    "((s.suspect AND s.suspect_claims + 1 >= :max_claims)"
+    f" OR ({_UNREADY_SQL} AND {_ALIVE_SQL}))",
 )  # fmt: skip
 person_may_clear = Guard(
     "person_may_clear", "may_duplicate", _person_may_clear,

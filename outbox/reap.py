@@ -33,7 +33,8 @@ def _lapses(row: Row, world: World) -> tuple[Move, ...]:
     unready = world.owner_alive
     delay = backoff_seconds(row.suspect_claims + 1, 1.0, world.limits) if row.suspect else 0.0
     lapse = _move(row, "lapse", _why(world), delay, unready)
-    return (_move(row, "refuse.poisoned", "poisoned"), lapse)
+    reason = "poisoned" if row.suspect else "never_ready"
+    return (_move(row, "refuse.poisoned", reason), lapse)
 
 
 def _why(world: World) -> str:
