@@ -26,31 +26,33 @@ _COLLECT_AFTER = 100_000
 """Worlds make many small objects and next to no cycles: looking for those seldom saves a third."""
 
 
-def _stop(text: str, code: ExitCode) -> NoReturn:
+def stop(text: str, code: ExitCode) -> NoReturn:
+    """End the command with a sentence and an exit code."""
     click.echo(text, err=True)
     sys.exit(int(code))
 
 
-def _read(place: str) -> Trace:
+def read_named(place: str) -> Trace:
     """Read a trace by path or shipped name; ends the command where that is not possible."""
     path = Path(place)
     try:
         text = path.read_text(encoding="utf-8") if path.suffix == ".json" else shipped_text(place)
     except (OSError, UnicodeDecodeError):
-        _stop(f"{place}: there is no such trace; `ackbox sim run --list` names the shipped ones",
+        stop(f"{place}: there is no such trace; `ackbox sim run --list` names the shipped ones",
               ExitCode.USAGE)  # fmt: skip
     try:
         return read_trace(text)
     except TraceError as error:
-        _stop(f"{place}, {error}", ExitCode.USAGE)
+        stop(f"{place}, {error}", ExitCode.USAGE)
 
 
-def _run(place: str, trace: Trace) -> Outcome:
+def run_named(place: str, trace: Trace) -> Outcome:
+    """Run a trace; ends the command where an event of it cannot happen."""
     gc.set_threshold(_COLLECT_AFTER)
     try:
         return run_trace(trace)
     except TraceError as error:
-        _stop(f"{place}, {error}", ExitCode.USAGE)
+        stop(f"{place}, {error}", ExitCode.USAGE)
 
 
 @command("run", example="ackbox sim run essay_good --json")
@@ -69,8 +71,8 @@ def run(traces: tuple[str, ...], every: bool, listed: bool, as_json: bool, full:
         raise click.UsageError("name a trace, or say --all")
     outcomes = []
     for place in places:
-        trace = _read(place)
-        outcomes.append((trace, _run(place, trace)))
+        trace = read_named(place)
+        outcomes.append((trace, run_named(place, trace)))
     if as_json:
         shown = [_document(trace, outcome, full) for trace, outcome in outcomes]
         click.echo(json.dumps(shown[0] if len(shown) == 1 else shown))
@@ -103,7 +105,7 @@ def _print_lines(outcomes: list[Outcome]) -> None:
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Print a Mermaid sequence diagram.")
 def show(trace: str, as_mermaid: bool) -> None:
     """Show what happens in a trace."""
-    outcome = _run(trace, _read(trace))
+    outcome = run_named(trace, read_named(trace))
     click.echo(mermaid(outcome) if as_mermaid else timeline(outcome), nl=False)
 
 
@@ -133,6 +135,6 @@ def shrink(trace: str, rule: str | None) -> None:
     """Print the smallest trace found that still breaks a rule."""
     gc.set_threshold(_COLLECT_AFTER)
     try:
-        click.echo(shrink_trace(_read(trace), rule).text(), nl=False)
+        click.echo(shrink_trace(read_named(trace), rule).text(), nl=False)
     except TraceError as error:
-        _stop(f"{trace}: {error.text}", ExitCode.CHECK_FAILED)
+        stop(f"{trace}: {error.text}", ExitCode.CHECK_FAILED)
