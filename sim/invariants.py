@@ -15,6 +15,7 @@ from typing import Any
 from ..outbox.model import SETTLED_STATES, Row, State
 from ..outbox.outcome import Answer
 from ..outbox.telling import tell
+from .send_rules import SEND_RULES, stale_fences_move_nothing
 from .tool_specs import MARKER
 from .world import Choice, World
 from .world_values import Flight
@@ -242,6 +243,7 @@ def no_effect_behind_the_back(world: World, flight: Flight) -> Finding:
     """No request lands for a row that is called settled without effect, or not sent."""
     row = world.store.tables.rows[flight.claim.seq]
     lands = row.state in _NOTHING_HAPPENED or row.state in _NOT_SENT
+    lands = lands or row.state is S.COMPENSATED
     if lands and world.tools.standing.get(row.seq) and not _is_excused(world, row):
         yield f"a request of row {row.seq} took effect while it is {row.state.value}"
 
@@ -271,7 +273,7 @@ def args_are_the_stored_ones(world: World, flight: Flight) -> Finding:
 MOVE_RULES: tuple[RowRule, ...] = (
     failed_means_nothing, committed_means_effect, compensated_means_undone,
     only_wanted_rows_move_on, no_send_while_diverged, no_send_after_proof, resend_is_safe,
-    unknown_ends_by_proof, final_stays_final, log_is_complete,
+    unknown_ends_by_proof, final_stays_final, log_is_complete, *SEND_RULES,
 )  # fmt: skip
 """Checked where a row's state has changed."""
 ROW_RULES: tuple[RowRule, ...] = (
@@ -286,7 +288,8 @@ ONCE = "one_send_per_fence"
 RULES: tuple[str, ...] = (
     *(rule.__name__ for rule in (*MOVE_RULES, *ROW_RULES)),
     one_effect_per_step.__name__, no_effect_behind_the_back.__name__,
-    no_send_without_mark.__name__, args_are_the_stored_ones.__name__, ONCE, STUCK,
+    no_send_without_mark.__name__, args_are_the_stored_ones.__name__,
+    stale_fences_move_nothing.__name__, ONCE, STUCK,
 )  # fmt: skip
 
 
@@ -311,6 +314,9 @@ class Monitors:
         for fact in world.journal:
             if fact[0] == "left":
                 self._look_at_departure(world, *fact[1:])
+            elif fact[0] == "recorded":
+                for text in stale_fences_move_nothing(world, fact[1]):
+                    self._report(world, stale_fences_move_nothing.__name__, text)
             elif fact[0] == "arrived":
                 for text in one_effect_per_step(world, fact[1]):
                     self._report(world, one_effect_per_step.__name__, text)
