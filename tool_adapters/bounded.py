@@ -26,8 +26,11 @@ def bounded(answer: Answer, result_limit_bytes: int) -> Answer:
     """
     if isinstance(answer, Applied | Accepted):
         result, digest = _bounded_result(answer.result, result_limit_bytes)
-        known = answer.result_digest or digest
-        return replace(answer, ref=_text(answer.ref), result=result, result_digest=known)
+        known = digest if answer.result_digest is None else storable_text(answer.result_digest)
+        return replace(
+            answer, ref=_text(answer.ref), result=result, key_store=bool(answer.key_store),
+            result_digest=known,
+        )  # fmt: skip
     if isinstance(answer, Found):
         result, _ = _bounded_result(answer.result, result_limit_bytes)
         others = tuple(storable_text(ref) for ref in answer.others)
@@ -62,4 +65,8 @@ def _bounded_result(result: Any, limit_bytes: int) -> tuple[Any, str | None]:
         value = None
     if value is not None:
         return value, None
-    return None, hashlib.sha256(repr(result).encode("utf-8", "replace")).hexdigest()
+    try:
+        shown = repr(result)
+    except Exception:  # noqa: BLE001 - a tool's own object: the effect stands without its digest
+        return None, None
+    return None, hashlib.sha256(shown.encode("utf-8", "replace")).hexdigest()

@@ -11,7 +11,6 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from ..outbox.defaults import DEFAULTS
-from ..outbox.errors import InvalidIntent
 from ..outbox.identity import canonical
 
 TEXT_LIMIT = 1000
@@ -20,21 +19,29 @@ TEXT_LIMIT = 1000
 
 def storable(value: Any) -> Any:
     """Return the result as JSON, or None where it is none."""
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    elif callable(dump := getattr(value, "model_dump", None)):
-        value = dump(mode="json")
     try:
-        canonical(value, int(DEFAULTS.args_limit_bytes), "result")
-    except InvalidIntent:
+        plain = _plain(value)
+        canonical(plain, int(DEFAULTS.args_limit_bytes), "result")
+    except Exception:  # noqa: BLE001 - a tool's own object: whatever it raises
         return None
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if callable(dump := getattr(value, "model_dump", None)):
+        return dump(mode="json")
     return value
 
 
 def storable_text(value: Any) -> str:
     """Return the value as text without NUL and lone surrogates, cut to the limit."""
-    text = str(value)[:TEXT_LIMIT].replace("\x00", "\ufffd")
-    return text.encode("utf-8", "replace").decode()
+    try:
+        text = str(value)[:TEXT_LIMIT]
+    except Exception:  # noqa: BLE001 - a tool's own object again
+        text = f"<{type(value).__name__}>"
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def storable_seconds(value: Any) -> float | None:

@@ -12,7 +12,7 @@ import pytest
 
 from ackbox.outbox.outcome import Outcome
 from ackbox.tool_adapters.contract import Call, Evidence, Prepared, Request
-from ackbox.tool_adapters.function import FunctionTool
+from ackbox.tool_adapters.function import FunctionTool, tool
 
 from ..support.process import Process, counting_tool
 from ..support.waiting import wait_until
@@ -110,22 +110,22 @@ def test_leaving_before_the_mark_gives_the_row_back(
     start: Start, method: str, act: Callable[[], Any]
 ) -> None:
     """SystemExit and a cancellation are answers like any other: nothing was sent."""
-    tool = Hostile(method, act)
-    process = start(counting_tool()[0], tool)
+    broken = Hostile(method, act)
+    process = start(counting_tool()[0], broken)
     hostile = run(process)
     wait_until(lambda: "give_back" in process.outbox.events(hostile))
-    assert tool.effects == []
+    assert broken.effects == []
 
 
 @pytest.mark.parametrize("act", [leave, call_off, nothing])
 def test_no_conclusion_after_the_effect_is_unknown(start: Start, act: Callable[[], Any]) -> None:
     """The effect was sent once, and nobody knows; the slot is free again."""
-    tool = Hostile("classify", act)
-    process = start(counting_tool()[0], tool)
+    broken = Hostile("classify", act)
+    process = start(counting_tool()[0], broken)
     hostile = run(process)
     wait_until(lambda: process.outbox.state(hostile) == "indeterminate")
     wait_until(lambda: process.slots.taken() == 0)
-    assert tool.effects == [0]
+    assert broken.effects == [0]
 
 
 @pytest.mark.parametrize(("method", "act"), [("prepare", nothing), ("encode", nothing)])
@@ -133,18 +133,41 @@ def test_no_request_before_the_mark_gives_the_row_back(
     start: Start, method: str, act: Callable[[], Any]
 ) -> None:
     """An adapter that answers nothing where a request is due has failed to prepare."""
-    tool = Hostile(method, act)
-    process = start(counting_tool()[0], tool)
+    broken = Hostile(method, act)
+    process = start(counting_tool()[0], broken)
     hostile = run(process)
     wait_until(lambda: "give_back" in process.outbox.events(hostile))
-    assert tool.effects == []
+    assert broken.effects == []
 
 
 def test_a_handle_that_cannot_be_written_costs_its_own_row_only(start: Start) -> None:
     """Hole 30: the batch of marks is repeated one by one, whatever it broke on."""
-    tool = Hostile("prepare", endless)
-    process = start(counting_tool()[0], tool)
+    broken = Hostile("prepare", endless)
+    process = start(counting_tool()[0], broken)
     hostile = run(process)
     wait_until(lambda: process.slots.taken() == 0)
     assert process.outbox.row(hostile)["sends"] == 0
-    assert tool.effects == []
+    assert broken.effects == []
+
+
+class Untraced(Exception):
+    """An exception that hides where it was raised."""
+
+    @property
+    def __traceback__(self) -> None:  # type: ignore[override]
+        """Say that it was raised nowhere."""
+        return
+
+
+def test_a_function_whose_error_cannot_be_read_ends_all_the_same(start: Start) -> None:
+    """Else it would count as running for ever: its slot taken, its row never quiet."""
+
+    @tool("hostile", timeout_seconds=1, settle_seconds=1)
+    def hide(_call: Any, *, n: int) -> int:
+        raise Untraced(n)
+
+    process = start(counting_tool()[0], hide)
+    hostile = run(process)
+    wait_until(lambda: process.outbox.state(hostile) == "indeterminate")
+    wait_until(lambda: process.slots.taken() == 0)
+    assert process.runner.overrunning() == ()

@@ -48,7 +48,10 @@ class _Run:
         self._done = threading.Event()
 
     def perform(self) -> None:
-        evidence = self._work()
+        try:
+            evidence = self._work()
+        except BaseException as error:  # noqa: BLE001 - else the call never ends
+            evidence = RaisedError(type(error).__name__, "")
         with self._lock:
             self._evidence = evidence
             late = self._abandoned
@@ -162,5 +165,8 @@ def _call(function: Callable[[ToolCall], Any], call: ToolCall) -> Evidence:
 
 def _place(error: BaseException) -> str:
     """Return file and line of the raise. The message is left out: it may hold arguments."""
-    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if not frames:
+        return ""
+    frame, line = frames[-1]
     return f"{os.path.basename(frame.f_code.co_filename)}:{line}"
