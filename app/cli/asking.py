@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .again import again
 from .command import command
 from .exits import ExitCode, exit_code_of
 from .naming import Named, find, shortened
@@ -54,8 +55,8 @@ def wait(
         try:
             told = _wait(outbox, named, timeout_seconds, until)
         except KeyboardInterrupt:
-            again = f"ackbox wait {named.shown}"
-            click.echo(f"\nstopped waiting; the step goes on as it is. Try: {again}", err=True)
+            stopped = "stopped waiting; the step goes on as it is. Try: ackbox wait"
+            click.echo(f"\n{again(stopped)} {named.shown}", err=True)
             ctx.exit(ExitCode.IN_FLIGHT)
     print_told(told, named.shown, as_json=as_json)
     ctx.exit(exit_code_of(told.word))
@@ -72,7 +73,7 @@ def print_told(told: Told, shown: str, *, as_json: bool) -> None:
     for other in told.also_happened:
         click.echo(f"  generation {other.generation} took effect too ({other.ref or 'no ref'})")
     if told.next_step:
-        click.echo(f"  next: {shortened(told.next_step, told.intent_id, shown)}")
+        click.echo(f"  next: {again(shortened(told.next_step, told.intent_id, shown))}")
 
 
 def _wait(outbox: Opened, named: Named, timeout_seconds: float, until: Any) -> Told:

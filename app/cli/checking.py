@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...outbox.errors import ConfigError
+from .again import again
 from .command import command
 from .exits import ExitCode
 from .opening import opened, reached, settings_of
@@ -74,7 +75,7 @@ def _print_pending(settings: Settings, pending: list[str], as_json: bool) -> Non
         click.echo(f"schema {settings.schema_name}: to do, in order")
         for line in pending:
             click.echo(f"  {line}")
-        click.echo("do it: ackbox migrate")
+        click.echo(again("do it: ackbox migrate"))
 
 
 @command("doctor", example="ackbox doctor\nackbox doctor --json")

@@ -26,6 +26,8 @@ class ExitCode(IntEnum):
     """A setting, a server or the installation is not as it must be."""
     CALLED_OFF = 8
     """The step was cancelled, superseded or compensated."""
+    INTERRUPTED = 130
+    """Ctrl-C ended the command before it had an answer."""
 
 
 _OF_WORD = {

@@ -17,6 +17,7 @@ import click
 
 from ...outbox.errors import AckboxError, ConfigError, InvalidIntent, Refused, StoreUnavailable
 from ..loading import loading_error
+from .again import again
 from .exits import ExitCode
 
 
@@ -40,7 +41,19 @@ class Told(click.ClickException):
         kind = "refused" if isinstance(self.error, Refused) else "error"
         click.echo(f"{kind}: {self.error.code} — {_sentence(self.error.what)}", file=file, err=True)
         click.echo(_sentence(self.error.effect_may_exist), file=file, err=True)
-        click.echo(f"Try: {self.error.next_step}", file=file, err=True)
+        click.echo(f"Try: {again(self.error.next_step)}", file=file, err=True)
+
+
+class _Interrupted(AckboxError):
+    """Ctrl-C came before the command had ended."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "stopped before the end; a change is stored whole or not at all",
+            effect_may_exist="What is stored goes on: an effect may exist where workers run.",
+            next_step="ackbox ls, or the same command again",
+            code="interrupted",
+        )
 
 
 @contextmanager
@@ -48,6 +61,8 @@ def errors_told(*, as_json: bool) -> Iterator[None]:
     """Show what is raised inside as the command line shows errors; bugs pass."""
     try:
         yield
+    except KeyboardInterrupt:
+        raise Told(_Interrupted(), as_json=as_json) from None
     except Exception as error:
         told = _translated(error)
         if told is not None:
@@ -90,6 +105,8 @@ def _of_database(error: Exception) -> AckboxError | None:
 
 
 def _exit_code(error: AckboxError) -> ExitCode:
+    if isinstance(error, _Interrupted):
+        return ExitCode.INTERRUPTED
     if isinstance(error, InvalidIntent):
         return ExitCode.USAGE
     if isinstance(error, Refused):

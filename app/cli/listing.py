@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .again import again
 from .command import command
 from .naming import display_name
 from .opening import Opened, opened
@@ -57,7 +58,7 @@ def ls(
         return
     _print_intents(rows)
     if following is not None:
-        click.echo(f"more: ackbox ls --before {following} (with the same filters)")
+        click.echo(again(f"more: ackbox ls --before {following} (with the same filters)"))
 
 
 def _page(outbox: Opened, given: dict[str, Any], before: int | None, limit: int) -> list[IntentRow]:
@@ -134,7 +135,7 @@ def unknowns(
         return
     _print_unknowns(rows)
     if len(rows) == limit:
-        click.echo("there may be more: ackbox unknowns --limit 1000")
+        click.echo(again("there may be more: ackbox unknowns --limit 1000"))
 
 
 def _print_unknowns(rows: Sequence[UnknownRow]) -> None:
@@ -158,7 +159,7 @@ def _print_unknowns(rows: Sequence[UnknownRow]) -> None:
     first = next((row for row, line in zip(rows, table, strict=True) if "yours" in line[6]), None)
     if first is not None:
         shown = table[rows.index(first)][1]
-        click.echo(f"look first: ackbox show {shown}")
+        click.echo(again(f"look first: ackbox show {shown}"))
 
 
 # What may be said is many words; `ackbox show` lists the commands.

@@ -41,10 +41,17 @@ def find(outbox: Opened, text: str, *, namespace: str = "default", exact: bool =
     """
     match = _SHAPE.fullmatch(text)
     if match is None:
-        raise InvalidIntent(f"{text!r} names no intent", next_step=_NEXT)
+        raise InvalidIntent(
+            f"{text!r} names no intent", next_step=_NEXT, effect_may_exist="Nothing was changed."
+        )
     space = match["namespace"] or namespace
-    check_name(space, "namespace")
-    name = check_name(match["name"], "intent id")
+    try:
+        check_name(space, "namespace")
+        name = check_name(match["name"], "intent id")
+    except InvalidIntent as error:
+        raise InvalidIntent(
+            error.what, next_step=_NEXT, effect_may_exist="Nothing was changed."
+        ) from None
     generation = int(match["generation"]) if match["generation"] else None
     for base in _meanings(space, name):
         intent_id = base if match["undo"] is None else undo_id(base, int(match["undo"]))

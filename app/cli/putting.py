@@ -16,6 +16,7 @@ import click
 
 from ...outbox.contract import contract_from_document
 from ...outbox.errors import InvalidIntent
+from .again import again
 from .command import command
 from .faults import next_steps
 from .naming import display_name
@@ -186,4 +187,4 @@ def _print(intent: Intent, as_json: bool) -> None:
                          intent.generation)  # fmt: skip
     word = "stored" if intent.created else "was stored already"
     click.echo(f"{shown} {word} · {intent.tool} · lane {intent.lane} · id {intent.intent_id}")
-    click.echo(f"ask for it: ackbox wait {shown}")
+    click.echo(again(f"ask for it: ackbox wait {shown}"))

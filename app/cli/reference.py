@@ -26,6 +26,7 @@ _EXITS = {
     ExitCode.REFUSED: "refused; nothing was changed",
     ExitCode.ENVIRONMENT: "a setting, a server or the installation is not as it must be",
     ExitCode.CALLED_OFF: "cancelled, superseded or compensated",
+    ExitCode.INTERRUPTED: "Ctrl-C ended the command before it had an answer",
 }
 _ELSEWHERE = ("..demo", "...bench")
 """Packages whose commands document their own options: here they have a line."""

@@ -10,6 +10,7 @@ import click
 from ...outbox.errors import Refused
 from ...outbox.model import Actor, Refusal
 from ...outbox.people import Denied, Said, Stated
+from .again import again
 from .command import command
 from .opening import Opened, opened
 from .options import (
@@ -167,4 +168,4 @@ def _print_order(
         click.echo(f"cancelled: nothing had been sent · recorded for {said.actor_name}")
     else:
         click.echo(f"the compensation is on its way · recorded for {said.actor_name}")
-        click.echo(f"ask for it: ackbox wait {ordered.intent_id}")
+        click.echo(again(f"ask for it: ackbox wait {ordered.intent_id}"))

@@ -16,6 +16,7 @@ import click
 from ...outbox.errors import Refused
 from ...outbox.model import State
 from ...outbox.people import Denied, Said, Stated
+from .again import again
 from .naming import Named, display_name, find, shortened
 from .opening import Opened
 from .options import actor_name
@@ -68,7 +69,7 @@ def said_by(
     elif fence is None and needs_fence:
         raise click.UsageError(
             "no terminal can ask for confirmation: quote the fence that you saw with --fence N.\n"
-            f"Nothing was changed.\nTry: ackbox show {subject.shown}"
+            + again(f"Nothing was changed.\nTry: ackbox show {subject.shown}")
         )
     return Said(row.seq, actor, given["reason"], fence)
 

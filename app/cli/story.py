@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .again import again
 from .naming import display_name
 from .output import age
 from .possible import possible_commands
@@ -118,4 +119,4 @@ def _possible(row: GenerationRow, divergence: int | None) -> Iterator[str]:
     later = f" (quiet in {row.quiet_in_seconds:.0f} s)" if row.quiet_in_seconds > 0 else ""
     yield f"  possible{later}:"
     for command in commands:
-        yield f"    {command}"
+        yield f"    {again(command)}"

@@ -149,7 +149,7 @@ def test_every_limit_is_explained() -> None:
 
 def test_every_exit_code_is_explained() -> None:
     """Property: number and name of each exit code stand in one row."""
-    rows = re.findall(r"^\| (\d) \| `(\w+)` \|", page("exit-codes.md"), re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", page("exit-codes.md"), re.MULTILINE)
     assert [(int(number), name) for number, name in rows] == [(int(c), c.name) for c in ExitCode]
 
 
