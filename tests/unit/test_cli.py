@@ -192,7 +192,7 @@ def test_config_shows_values_sources_and_no_password(bare: CommandLine) -> None:
         (("ls",), {"ACKBOX_DATABASE_URL": "mysql://u:hunter2@h/d"}, "scheme 'mysql'"),
         (("ls",), {"ACKBOX_DATABASE_URL": "u:hunter2@h"}, "not a URL like"),
         (("ls",), {"ACKBOX_DATABASE_URL": "postgresql://u:hunter2@h"}, "names no database"),
-        (("ls",), {"ACKBOX_LIMITS": "max_sends=many"}, "max_sends takes a number"),
+        (("ls",), {"ACKBOX_LIMITS": "retention_seconds=many"}, "retention_seconds takes a"),
     ],
 )
 def test_a_wrong_environment_is_told_in_three_parts(
@@ -215,6 +215,7 @@ def test_a_wrong_environment_is_told_in_three_parts(
     ("source", "says"),
     [
         ("raise KeyError('API_KEY')", "KeyError at "),
+        ("import os\n\nos.environ['NO_SUCH_KEY']", ".py:3"),
         ("import not_there_at_all", "not_there_at_all"),
         ("x = 1", "it holds no tool"),
         ("def f(:", "SyntaxError"),
