@@ -24,7 +24,8 @@ from .redaction import clean_value, describe_exception, redact_fields
 LogFormat = Literal["auto", "json", "console"]
 Entry = MutableMapping[str, Any]
 
-# Set up here first; RQ leaves loggers alone that already reach a handler.
+# Set up here first; RQ leaves loggers alone that already reach a handler. At info they write three
+# lines for each token, in which nobody finds the one that says that something is parked.
 _RQ_LOGGERS = ("rq", "rq.worker", "rq.job", "rq.scheduler", "rq.cron")
 # At info these tell statements with parameters, and URLs of requests.
 _QUIET_LOGGERS = (
@@ -174,11 +175,18 @@ def _flat(cleaned: Any) -> Any:
     return cleaned["type"] if isinstance(cleaned, dict) and "type" in cleaned else cleaned
 
 
+def _tells_trouble(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING
+
+
 def _route_foreign_loggers() -> None:
+    wordy = logging.getLogger().level <= logging.DEBUG
     for name in _RQ_LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
+        # No level of ours would last: RQ's worker sets its own.
+        logger.filters[:] = [] if wordy else [_tells_trouble]
     for name in _QUIET_LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers.clear()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..settings import Settings
     from ..supervisor import StopSignals
 
+_REDIS_SECONDS = 2.0
 _NOT_OF_PLANS = tuple(name for name in SETTINGS if name != "plan")
 
 
@@ -168,10 +169,33 @@ def _supervise(
             next_step="set ACKBOX_REDIS_URL, or leave the workers out: ackbox up --roles ...",
         )
     _say(_announcement(settings, roles))
+    if notice := _redis_notice(settings, roles):
+        _say(notice)
     supervisor = Supervisor(settings, roles, signals=signals, say=_say, services=services)
     code = supervisor.run()
     _say(_leaving(settings))
     return code
+
+
+def _redis_notice(settings: Settings, roles: list[str]) -> str | None:
+    """Return what to say where Redis does not answer: nothing is refused for that."""
+    if settings.redis_url is None or not {"worker", "relay"}.intersection(roles):
+        return None
+    from redis.exceptions import RedisError
+
+    from ...outbox.shell.redis_bus import bus_client
+
+    client = bus_client(settings.redis_url.reveal(), _REDIS_SECONDS)
+    try:
+        client.ping()
+    except (RedisError, OSError) as error:
+        return (
+            f"Redis does not answer ({type(error).__name__}); {settings.redis_url}: until it does, "
+            "workers look into the database every few seconds. Nothing is lost. Try: ackbox doctor"
+        )
+    finally:
+        client.close()
+    return None
 
 
 def _announcement(settings: Settings, roles: list[str]) -> str:

@@ -102,7 +102,10 @@ def test_from_nothing_to_a_committed_step_and_out_by_ctrl_c(
     assert "stopping: nothing more is claimed" in embedded.output()
     assert "nothing is lost, any ackbox up goes on with it" in embedded.output()
     assert EmbeddedServices.attach(data_dir) is None
-    assert beside(embedded, data_dir, "ls").returncode == 7
+    listed = beside(embedded, data_dir, "ls")
+    assert listed.returncode == 0, "the stopped servers are borrowed for a question"
+    assert "notes.write" in listed.stdout
+    assert EmbeddedServices.attach(data_dir) is None
 
 
 def test_an_embedded_server_that_dies_is_started_again(embedded: Running, tmp_path: Path) -> None:
@@ -128,6 +131,19 @@ def test_one_role_alone_ends_at_sigterm(
     running.wait_for("ready; Ctrl-C stops it")
     running.terminate()
     assert running.exit_code() == 0, running.output()
+
+
+def test_a_redis_that_does_not_answer_is_said_and_stops_nothing(
+    start: Start, database_url: str
+) -> None:
+    """Work goes on by polls, so that a person has to be told; without the password."""
+    away = "redis://:hunter2@127.0.0.1:1/0"
+    running = start("relay", ACKBOX_DATABASE_URL=database_url, ACKBOX_REDIS_URL=away)
+    running.wait_for("Redis does not answer (ConnectionError)")
+    running.wait_for("ready; Ctrl-C stops it")
+    running.terminate()
+    assert running.exit_code() == 0, running.output()
+    assert "hunter2" not in running.output()
 
 
 def test_workers_that_never_live_fail_the_command(

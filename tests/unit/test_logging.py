@@ -102,17 +102,27 @@ def test_terminal_gets_no_json_and_a_pipe_does(stream: io.StringIO) -> None:
 
 
 def test_rq_loggers_keep_our_handler(stream: io.StringIO) -> None:
-    """RQ's own set-up, called later, adds no handler and does not stop propagation."""
+    """RQ's own set-up, called later, adds no handler; what it says of each job is left out."""
+    configure_logging("info", "json", stream)
     for name in ("rq.worker", "rq.job"):
         setup_loghandlers("INFO", name=name)
         logger = logging.getLogger(name)
         assert not logger.handlers
         assert logger.propagate
-        logger.info("Worker %s: started with PID %d", "w1", 7)
+        logger.info("%s: Job OK (%s)", "ackbox.default", "j1")
+        logger.warning("Worker %s: started with PID %d", "w1", 7)
     assert [(line["logger"], line["event"]) for line in lines(stream)] == [
         ("rq.worker", "Worker w1: started with PID 7"),
         ("rq.job", "Worker w1: started with PID 7"),
     ]
+
+
+def test_rq_loggers_say_everything_at_debug(stream: io.StringIO) -> None:
+    """Whoever asks for debug gets RQ's lines of each job."""
+    configure_logging("debug", "json", stream)
+    setup_loghandlers("DEBUG", name="rq.worker")
+    logging.getLogger("rq.worker").debug("job %s", "j1")
+    assert [line["event"] for line in lines(stream)] == ["job j1"]
 
 
 class Opaque:
