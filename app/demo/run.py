@@ -6,6 +6,8 @@ Whatever is started here is stopped again, in the reverse order, however the run
 from __future__ import annotations
 
 import secrets
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -231,4 +233,18 @@ def _show_hint(
     killed = [one for one in steps if schedule.kills.get(one.name) == "after_effect"]
     settled = [one for one in killed if not endings[one.name].parked]
     step = [*settled, *killed, *steps][0]
-    return f"ackbox show --schema {run.name} --outbox {run.name} {run.run_id}:{step.name}"
+    names = f"--schema {run.name} --outbox {run.name}"
+    return f"{_program()} show {names} {run.run_id}:{step.name}"
+
+
+def _program() -> str:
+    """Return what to type for `ackbox`: its path, as seen from here, where PATH does not have it.
+
+    After `make demo` it stands in the checkout's environment, which nobody has activated.
+    """
+    own = Path(sys.executable).with_name("ackbox")
+    found = shutil.which("ackbox")
+    if not own.exists() or (found is not None and Path(found).samefile(own)):
+        return "ackbox"
+    here = Path.cwd()
+    return str(own.relative_to(here) if own.is_relative_to(here) else own)

@@ -1,6 +1,7 @@
 """What the demo counts: every way to lose or double a step shows, and fails the command."""
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ackbox.app.demo import cli
+from ackbox.app.demo import cli, run
 from ackbox.app.demo.figures import Counts, Ending, Figures, count_ackbox, count_naive
 from ackbox.app.demo.plan import Step, plan_steps
 from ackbox.app.demo.progress import PlainLines, Snapshot
@@ -190,3 +191,22 @@ def test_plain_progress_is_told_now_and_then(capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr()
     assert said.out == ""
     assert [line.split()[1] for line in said.err.splitlines()] == ["0/3", "3/3"]
+
+
+def test_the_hint_names_a_command_that_the_shell_finds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By name where PATH has this very command, else by its path as seen from here."""
+    script = tmp_path / "venv" / "bin" / "ackbox"
+    script.parent.mkdir(parents=True)
+    script.touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert run._program() == "ackbox"
+    monkeypatch.setenv("PATH", "")
+    assert run._program() == "venv/bin/ackbox"
+    monkeypatch.chdir("/")
+    assert run._program() == str(script).removeprefix("/")
+    script.unlink()
+    assert run._program() == "ackbox"
