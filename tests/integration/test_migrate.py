@@ -15,6 +15,7 @@ from ackbox.outbox.shell.connection import quoted
 from ackbox.outbox.shell.database import Database
 from ackbox.outbox.shell.migrate import check, current, head, plan, upgrade
 from ackbox.outbox.shell.partitions import ensure_event_partitions
+from ackbox.outbox.shell.revisions import revisions
 
 from ..support.waiting import wait_until
 
@@ -145,8 +146,8 @@ def set_revision(url: str, revision: str) -> None:
 
 def test_an_older_schema_is_refused(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A revision that is known but not the newest needs a migration."""
-    revisions = (*migrate.revisions(), ("9998", "9998: A later one."))
-    monkeypatch.setattr(migrate, "revisions", lambda: revisions)
+    known = (*revisions(), ("9998", "9998: A later one."))
+    monkeypatch.setattr(migrate, "revisions", lambda: known)
     monkeypatch.setattr(migrate, "head", lambda: "9998")
     with pytest.raises(ConfigError, match="is older") as refused:
         checked(database_url)
