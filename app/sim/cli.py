@@ -16,6 +16,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": (".traces:show", "Show what happens in a trace, as a timeline or a diagram."),
     "record": (".traces:record", "Run a world by a seed and write it down as a trace."),
     "shrink": (".traces:shrink", "Make a trace that breaks a rule as small as it gets."),
+    "replay": (".replay_cli:replay", "Replay traces on Postgres, or on real workers and HTTP."),
+    "chaos": (".chaos_cli:chaos", "Run the chaos suite and the headline workload."),
 }
 
 

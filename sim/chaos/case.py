@@ -70,6 +70,8 @@ class Case:
         """What the script itself found to be otherwise than it has to be."""
         self.fates: dict[tuple[str, int], str] = {}
         """What becomes of (intent, try) at the tool instead of the plain effect."""
+        self.refusal = REFUSAL
+        """What the tool answers where the schedule says `error`."""
         self.over_limit = False
         """The tool's answers are larger than the transport keeps."""
         self._trips: dict[str, Trip] = {}
@@ -93,12 +95,22 @@ class Case:
         return self.world.tally["claims"] > before
 
     def apply(self, choice: Choice) -> None:
-        """Let one thing happen."""
+        """Let one thing happen; a request that a script moves meets its schedule too."""
+        choice = self._as_scheduled(choice)
         task = self.world.tasks.get(choice[1]) if choice[0] == "step" else None
         self.reads += task is not None and isinstance(task.node.command, Fetch)
         self.world.apply(choice)
         for name in [name for name in self.world.flights if name not in self._trips]:
             self._trips[name] = self._trip(self.world.flights[name])
+
+    def _as_scheduled(self, choice: Choice) -> Choice:
+        flight = self.world.flights.get(choice[1]) if len(choice) == 2 else None
+        if flight is None or choice[0] not in ("arrive", "answer"):
+            return choice
+        trip = self._trips[flight.name]
+        if choice[0] == "arrive":
+            return self._arrival(flight, trip)
+        return ("cut" if trip.fault == TIMEOUT else "answer", flight.name)
 
     def carry(self, verb: str, **fields: Any) -> None:
         """Carry out a composite event of a trace, such as `run` or `pass`."""
@@ -166,7 +178,7 @@ class Case:
             if flight.answer is None and trip.due_at <= world.clock.now:
                 yield self._arrival(flight, trip)
             elif flight.answer is not None and self._is_heard(flight):
-                yield ("cut" if trip.fault == TIMEOUT else "answer", flight.name)
+                yield ("answer", flight.name)
 
     def _arrival(self, flight: Flight, trip: Trip) -> Choice:
         if trip.fault == LOST:
@@ -176,7 +188,7 @@ class Case:
     def fate_of(self, flight: Flight, trip: Trip) -> str:
         """Return what becomes of a request at the tool."""
         if trip.fault == ERROR:
-            return REFUSAL
+            return self.refusal
         return self.fates.get((flight.claim.intent_id, trip.number), HAPPENS)
 
     def _is_heard(self, flight: Flight) -> bool:

@@ -7,10 +7,10 @@ every intent has to end. May import `case` and `checks`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...outbox.defaults import DEFAULTS, Limits
+from ...outbox.defaults import DEFAULTS
 from ..tool_specs import ToolSpec
 from .case import TOOL, Case
 from .checks import broken, figures_of
@@ -26,6 +26,12 @@ KINDS: dict[str, dict[str, Any]] = {
     BOTH: {"key": "idempotent", "probe": "strong"},
 }
 """What the tool under test promises, by the name that the results use."""
+
+
+_LIMITS = ("max_sends", "max_resends", "max_probes", "park_after_seconds")
+_OTHER_LIMITS = ("call_limit_seconds", "settle_seconds", "key_window_seconds")
+PLAIN_LIMITS: dict[str, Any] = {name: getattr(ToolSpec(TOOL), name) for name in _LIMITS}
+"""Limits of a tool that every outcome hangs on, where a scenario does not set its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +88,8 @@ class Scenario:
 
     def stated_limits(self) -> dict[str, Any]:
         """Return the limits that this scenario sets, and those that its outcome hangs on."""
-        named = ("max_sends", "max_resends", "max_probes", "park_after_seconds")
-        shown = {name: getattr(ToolSpec(TOOL), name) for name in named}
-        tool_limits = {name for name in asdict(ToolSpec(TOOL)) if name.endswith("_seconds")}
-        shown |= {k: v for k, v in self.tool.items() if k in tool_limits or k in named}
-        known = {one.name for one in fields(Limits)}
-        return shown | {k: v for k, v in self.limits.items() if k in known}
+        own = {k: v for k, v in self.tool.items() if k in PLAIN_LIMITS or k in _OTHER_LIMITS}
+        return {**PLAIN_LIMITS, **own, **self.limits}
 
 
 @dataclass(frozen=True, slots=True)

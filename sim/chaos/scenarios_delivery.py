@@ -45,7 +45,7 @@ def timeout_then_success(case: Case) -> None:
         step = case.put(intent)
         case.deliver("w1", step)
         case.run_for(0.001)
-        if case.told(step) in ("failed", "cancelled"):
+        if case.effects_of(step) and case.told(step) in ("failed", "cancelled"):
             case.complaints.append(f"{step} is told {case.told(step)} after a lost answer")
         case.deliver("w2", step)
 
@@ -65,7 +65,7 @@ def retry_storm(case: Case) -> None:
 
 
 def storm_is_bounded(figures: Figures) -> Iterator[str]:
-    """Check that the tool gets few extra calls, and that none was saved by giving up."""
+    """Check over ten seeds that the tool gets few extra calls, none of them saved by giving up."""
     if figures.amplification > STORM_AMPLIFICATION:
         yield f"{figures.amplification} requests per intent"
     if figures.resolved != figures.intents:
