@@ -14,9 +14,11 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping
+from sqlalchemy.exc import SQLAlchemyError
 
 from ..commands import Claimed, Target
 from ..contract import ToolContract
+from ..errors import AckboxError
 from ..identity import wire_key
 from ..outcome import from_document
 from .database import Database
@@ -117,12 +119,17 @@ class ClaimStore:
         claimed: list[Claimed] = []
         if hint is not None and time.monotonic() < hint.rescan_at and not alone:
             claimed = self._take(values | {"limit": limit, "low_water": hint.ready_at})
-        if len(claimed) < limit:
-            # Rows may enter below the hint: a late commit, a retry. Only a full scan ends a lane.
-            claimed += self._take(
-                values | {"limit": limit - len(claimed), "low_water": _BEGINNING}, rescan=True
-            )
-        return claimed
+        if len(claimed) == limit:
+            return claimed
+        # Rows may enter below the hint: a late commit, a retry. Only a full scan ends a lane.
+        rest = {"limit": limit - len(claimed), "low_water": _BEGINNING}
+        try:
+            return claimed + self._take(values | rest, rescan=True)
+        except (AckboxError, SQLAlchemyError):
+            # The first transaction is committed: what it claimed is run, not left to its lease.
+            if claimed:
+                return claimed
+            raise
 
     def _take(self, values: Mapping[str, Any], *, rescan: bool = False) -> list[Claimed]:
         def take(connection: Connection) -> tuple[list[Claimed], datetime | None]:

@@ -1,10 +1,13 @@
 """A row that a living process keeps losing ends too: nothing is claimed for ever."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from ackbox.outbox.defaults import DEFAULTS
+from ackbox.outbox.errors import StoreUnavailable
+from ackbox.outbox.shell.claim_store import ClaimStore
 
 from ..support.process import Process, counting_tool
 
@@ -48,3 +51,22 @@ def test_a_death_past_the_unready_limit_is_only_a_death(process: Process) -> Non
     process.outbox.reaper.reap([seq])
     assert process.outbox.state(seq) == "queued"
     assert process.outbox.row(seq)["suspect"] is True
+
+
+class Failing(ClaimStore):
+    """The real store, whose full scans do not reach the database any more."""
+
+    def _take(self, values: Any, *, rescan: bool = False) -> Any:
+        if rescan and self._low_water:
+            raise StoreUnavailable("away", next_step="wait")
+        return super()._take(values, rescan=rescan)
+
+
+def test_what_the_first_scan_claimed_is_kept_when_the_second_one_fails(process: Process) -> None:
+    """Its transaction is committed: thrown away, the rows would sit out their whole lease."""
+    process.put("work", 4)
+    store = Failing(process.outbox.database, process.outbox.statements)
+    assert len(store.claim("default", 1, process.owner, {"work@1": 1})) == 1
+    assert len(store.claim("default", 9, process.owner, {"work@1": 1})) == 3
+    with pytest.raises(StoreUnavailable):
+        store.claim("default", 9, process.owner, {"work@1": 1})
