@@ -61,9 +61,9 @@ class TwoOutboxes(RuleBasedStateMachine):
 
     postgres: ClassVar[PostgresOutbox]
 
-    @initialize()
-    def begin(self) -> None:
-        """Empty both and register the same processes."""
+    @initialize(tools=st.tuples(*[st.sampled_from(sorted(BY_NAME))] * len(NAMES)))
+    def begin(self, tools: tuple[str, ...]) -> None:
+        """Empty both, register the same processes and store the same steps."""
         self.postgres.begin()
         self.memory = MemoryOutbox()
         self.claims: list[tuple[Claimed, Claimed]] = []
@@ -72,6 +72,9 @@ class TwoOutboxes(RuleBasedStateMachine):
         for outbox in self.both:
             for owner in OWNERS:
                 outbox.register(owner)
+        for name, tool in zip(NAMES, tools, strict=True):
+            draft = draft_of(content_of(tool, 1, name, {"n": 1}), Terms(), intent_id=name)
+            self.compare([outbox.put(draft) for outbox in self.both])
 
     # -- comparing ---------------------------------------------------------------------------------
 
@@ -140,12 +143,38 @@ class TwoOutboxes(RuleBasedStateMachine):
 
     # -- workers -----------------------------------------------------------------------------------
 
-    @rule(name=st.sampled_from((*NAMES, "u")), owner=st.sampled_from(OWNERS), alone=st.booleans())
+    @rule(
+        name=st.sampled_from((*NAMES, "u")),
+        owner=st.sampled_from(OWNERS),
+        alone=st.sampled_from((False, False, True)),
+    )
     def claim(self, name: str, owner: uuid.UUID, alone: bool) -> None:
         """Claim the ready row of a lane."""
         taken = [outbox.claim(name, 1, owner, alone=alone) for outbox in self.both]
         self.compare(taken)
         self.claims += zip(*taken, strict=True)
+
+    @rule(name=st.sampled_from((*NAMES, "u")), outcome=st.sampled_from((None, *OUTCOMES)))
+    def attempt(self, name: str, outcome: Any) -> None:
+        """Claim, mark, and hand in an outcome, or leave the request on its way."""
+        self.hold_pass()
+        taken = [outbox.claim(name, 1, OWNERS[0]) for outbox in self.both]
+        self.compare(taken)
+        for pair in zip(*taken, strict=True):
+            self.claims.append(pair)
+            both = list(zip(self.both, pair, strict=True))
+            self.compare([o.mark(MarkSend(c, "d"), OWNERS[0]) for o, c in both])
+            if outcome is not None:
+                self.compare([o.record(Record(c, outcome)) for o, c in both])
+
+    @rule(name=st.sampled_from(NAMES))
+    def lose_track(self, name: str) -> None:
+        """Let the latest request become unknown and quiet, and look at it."""
+        self.attempt(name, Unknown("silence"))
+        for outbox in self.both:
+            outbox.advance(101)
+            outbox.beat(OWNERS[0])
+        self.find_unknown()
 
     @precondition(lambda self: self.claims)
     @rule(place=PLACES, owner=st.sampled_from(OWNERS))
@@ -198,17 +227,13 @@ class TwoOutboxes(RuleBasedStateMachine):
                 outbox.beat(owner)
         self.compare([outbox.ready_lanes() for outbox in self.both])
 
-    @rule(tool=st.sampled_from(sorted(BY_NAME)), on=st.booleans())
-    def pause(self, tool: str, on: bool) -> None:
-        """Pause a tool or let it go on."""
+    @rule(tool=st.sampled_from(sorted(BY_NAME)), on=st.booleans(), touches=st.booleans())
+    def change(self, tool: str, on: bool, touches: bool) -> None:
+        """Pause a tool or let it go on; change what read sets looked at."""
         for outbox in self.both:
             outbox.pause(tool, on=on)
-
-    @rule()
-    def touch(self) -> None:
-        """Change what every read set looked at."""
-        for outbox in self.both:
-            outbox.touch("budget")
+            if touches:
+                outbox.touch("budget")
 
     # -- held rows, compensations, gates -----------------------------------------------------------
 
