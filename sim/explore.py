@@ -160,11 +160,12 @@ class Explorer:
         search.restore(mark)
         following: list[int] = []
         for choice in offers.choices():
-            applied = offers.apply(choice)
-            if applied:
+            if offers.apply(choice):
                 self._transitions += 1
                 if search.violations:
                     self._note(own, choice)
+                if offers.changed_nothing(choice):
+                    continue
                 number = self._meet(offers.key(), own, choice)
                 if number != own:
                     following.append(number)

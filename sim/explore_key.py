@@ -37,7 +37,12 @@ def state_key(world: World, budgets: Hashable) -> Hashable:
     tables, now = world.store.tables, world.clock.now
     workers = sorted(((_worker(world, name), name) for name in world.spec.workers), key=_by_hash)
     labels = {name: number for number, (_, name) in enumerate(workers)}
-    others = [_doing(world, p) for name, p in world.processes.items() if name not in labels]
+    busy = {task.process for task in world.tasks.values()}
+    others = [
+        _doing(world, process)
+        for name, process in world.processes.items()
+        if name not in labels and (process.owner is not None or name in busy)
+    ]
     passed, coming = [], []
     for moment, name in moments(world, labels):
         (passed if moment <= now else coming).append((moment, name))

@@ -27,7 +27,7 @@ class Faults:
     """How often each thing may happen in a world; what is not named does not happen."""
 
     redeliveries: int = 0
-    """Claims of one row beside its first; with any, tokens of rows that are not ready come too."""
+    """Claims beside each row's first, of all rows together; with any, a token may come always."""
     crashes: int = 0
     restarts: int = 0
     freezes: int = 0
@@ -55,8 +55,7 @@ class Offers:
 
     def __init__(self, search: Search, faults: Faults) -> None:
         self._search = search
-        self._claims = 1 + faults.redeliveries
-        self._redelivers = faults.redeliveries > 0
+        self._redeliveries = faults.redeliveries
 
     def choices(self) -> list[Choice]:
         """Return everything that may happen now."""
@@ -71,17 +70,19 @@ class Offers:
                 found.append(choice)
                 if loses_claims:
                     found.append((*choice, None, True))
-        if self._redelivers:
+        if self._redeliveries > 0:
             found += _redelivered(search.world, found)
         return found + _next_wait(search.world)
 
     def _claims_left(self, world: World) -> set[str]:
-        """Return the steps whose live row may be claimed once more; each resend is one fence."""
+        """Return the steps whose live row may be claimed once more; each resend took one fence."""
         tables = world.store.tables
+        claims = {seq: row.fence - row.resends for seq, row in tables.rows.items()}
+        spent = sum(max(count - 1, 0) for count in claims.values()) >= self._redeliveries
         return {
             tables.intents[seq].intent_id
             for seq, row in tables.rows.items()
-            if row.live and row.fence < self._claims + row.resends
+            if row.live and (claims[seq] < 1 or not spent)
         }
 
     def apply(self, choice: Choice) -> bool:
@@ -92,6 +93,10 @@ class Offers:
         if choice[0] == "claim" and len(choice) > LOST_AT:
             search.bounds = replace(search.bounds, odd_faults=search.bounds.odd_faults - 1)
         return True
+
+    def changed_nothing(self, choice: Choice) -> bool:
+        """Return whether the last choice was a claim that found nothing to claim."""
+        return choice[0] == "claim" and not self._search.world.store.tables.dirty
 
     def key(self) -> Hashable:
         """Return what tells this state from others."""

@@ -57,15 +57,20 @@ def nobody_acts_early(world: World, before: Row | None, after: Row) -> Iterator[
         yield f"row {after.seq} was claimed before its time"
     for name in (event.name for event in tables.recent if event.seq == after.seq):
         over = before.ack_by is not None and before.ack_by <= now
-        if name in ("lapse", "expire", "refuse.poisoned") and not over:
-            if tables.is_alive(before.owner):
-                yield f"row {after.seq} was taken from a living process within its lease"
-        if name == "refuse.poisoned" and before.suspect_claims + 1 < world.spec.limits.max_claims:
-            yield f"row {after.seq} was given up before it killed often enough"
+        runs_on = not over and tables.is_alive(before.owner)
+        if name in ("lapse", "expire", "refuse.poisoned") and runs_on:
+            yield f"row {after.seq} was taken from a living process within its lease"
+        if name == "refuse.poisoned" and not _has_killed_enough(world, before):
+            yield f"row {after.seq} was given up before it killed or stalled often enough"
         if name in _LIMITS and not _unready_long(world, before):
             yield f"row {after.seq} was given up although a worker may yet prepare it"
         if name == "withdraw" and before.wanted and not _is_late(world, before):
             yield f"row {after.seq} was withdrawn although it is wanted"
+
+
+def _has_killed_enough(world: World, row: Row) -> bool:
+    killed = row.suspect and row.suspect_claims + 1 >= world.spec.limits.max_claims
+    return killed or (world.store.tables.is_alive(row.owner) and _unready_long(world, row))
 
 
 def _unready_long(world: World, row: Row) -> bool:

@@ -198,7 +198,7 @@ class VirtualTools:
         """Answer a key that was used before; None where it is new, ignored or forgotten."""
         place = (spec.shelf, wire_key_of(request))
         entry = self._keys.get(place)
-        if not _has_key(spec) or not spec.honours_key or entry is None:
+        if not _has_key(spec) or not spec.honours_key or entry is None or not place[1]:
             return None
         if self._is_forgotten(place):
             del self._keys[place]
