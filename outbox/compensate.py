@@ -23,6 +23,7 @@ IS_COMPENSATION = "is_compensation"
 NOT_QUIET = "not_quiet"
 ENSURE_ABSENT_ONLY = "ensure_absent_only"
 NO_HANDLE = "no_handle"
+STATEMENT = "statement"
 NO_COMPENSATION = "no_compensation"
 TOOL_UNKNOWN = "tool_unknown"
 """This process does not know the tool; another one may."""
@@ -73,6 +74,15 @@ def withdrawal(row: Row) -> Move | None:
     if row.state not in WITHDRAWABLE_STATES:
         return None
     return Move("withdraw.cancel", row.seq, row.state, reason="compensate")
+
+
+def proven_handle(kind: str, ref: str | None) -> str | None:
+    """Return the reference by which an effect may be undone, of the observation that settled it.
+
+    Only what the tool itself has said. A person's reference may be a link or hold a typing error:
+    deleting by it would find nothing, and "nothing there" would be taken for undone.
+    """
+    return None if kind == STATEMENT else ref
 
 
 def refusal_to_undo(

@@ -15,6 +15,7 @@ from ..outbox.compensate import (
     IS_COMPENSATION,
     CompensationRequest,
     OrderedCompensation,
+    proven_handle,
     refusal_to_undo,
     withdrawal,
 )
@@ -225,7 +226,7 @@ class MemoryCompensations:
         tables = self._tables
         settled = tables.settled_by(target.seq)
         world = tables.world(target.seq)
-        ref = settled.ref if settled is not None else None
+        ref = proven_handle(settled.kind, settled.ref) if settled is not None else None
         refusal = refusal_to_undo(target, world, plan, ref)
         if refusal is not None:
             return refusal

@@ -17,6 +17,7 @@ from ..compensate import (
     IS_COMPENSATION,
     CompensationRequest,
     OrderedCompensation,
+    proven_handle,
     refusal_to_undo,
     withdrawal,
 )
@@ -104,9 +105,8 @@ def _insert(
     reason: str | None,
 ) -> OrderedCompensation | Refusal:
     settled = _one(connection, statements, "settled_by", target.row.seq)
-    refused = refusal_to_undo(
-        target.row, target.world, plan, settled["ref"] if settled is not None else None
-    )
+    ref = proven_handle(settled["kind"], settled["ref"]) if settled is not None else None
+    refused = refusal_to_undo(target.row, target.world, plan, ref)
     if refused is not None:
         return refused
     undo = undo_id(intent_id, target.row.generation)

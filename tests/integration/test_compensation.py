@@ -7,6 +7,7 @@ import pytest
 from ackbox.outbox.commands import Resend
 from ackbox.outbox.compensate import compensation_request
 from ackbox.outbox.outcome import Applied, NotApplied, Unknown
+from ackbox.outbox.people import Said, Stated
 
 from ..support.databases import Databases
 from ..support.seed import KEYED, PROBED, WEAK, Seeded, seeded_outbox
@@ -125,6 +126,15 @@ def test_a_compensation_is_not_compensated(seeded: Seeded) -> None:
     answer = ordered(seeded.order(old_commit(seeded), PLAN))
     assert answer.seq is not None
     assert code(seeded.order(answer.seq, PLAN)) == "is_compensation"
+
+
+def test_a_persons_reference_is_no_handle_to_undo_by(seeded: Seeded) -> None:
+    """A link would be deleted as "not found", and the standing effect called undone."""
+    claim = seeded.unknown("said", KEYED)
+    said = Said(claim.seq, "ops", "seen in the inbox", claim.fence)
+    assert isinstance(seeded.people.landed(said, "https://tickets.example.org/7"), Stated)
+    assert code(seeded.order(claim.seq, PLAN)) == "no_handle"
+    assert seeded.row(claim.seq)["undo"] is None
 
 
 def test_the_inserting_statement_asks_again_by_itself(seeded: Seeded) -> None:
