@@ -35,7 +35,9 @@ class Limits:
     park_after_seconds: float = _limit(900, "an unknown older than this is a person's turn")
     unready_limit_seconds: float = _limit(3600, "no worker could prepare the call for this long")
     gate_limit_seconds: float = _limit(86_400, "an approval that nobody gave")
-    retention_seconds: float = _limit(30 * 86_400, "final rows keep their details at least this long")
+    retention_seconds: float = _limit(
+        30 * 86_400, "final rows keep their details this long or longer"
+    )
     redelivery_window_seconds: float = _limit(86_400, "the longest that a planner asks again")
     backoff_base_seconds: float = _limit(1, "first delay; doubles with full jitter")
     backoff_cap_seconds: float = _limit(300, "longest delay")
