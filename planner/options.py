@@ -77,6 +77,11 @@ def checked_content(
         given = {} if args is None else args
         return content_of(call, 1 if version is None else version, lane or "default", given,
                           limits=limits)  # fmt: skip
+    if not isinstance(call, IntentDraft):
+        raise InvalidIntent(
+            f"{type(call).__name__} is neither a tool's draft nor a tool's name",
+            next_step="put my_tool.intent(argument=...), or put('tool.name', {...})",
+        )
     if args is not None:
         raise InvalidIntent(
             "a draft has its arguments already", next_step="leave args out, or give a tool's name"

@@ -93,7 +93,10 @@ def test_compensating_needs_the_tool_and_a_way(world: World) -> None:
         """Create a ticket that nobody can close."""
 
     done = world.to(State.COMMITTED, world.put())
-    for tools, code in ((Registry(), "tool_unknown"), (Registry([without_undo]), "no_compensation")):
+    for tools, code in (
+        (Registry(), "tool_unknown"),
+        (Registry([without_undo]), "no_compensation"),
+    ):
         with pytest.raises(Refused) as error:
             world.planner.compensate(done, tools=tools)
         assert error.value.code == code

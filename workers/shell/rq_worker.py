@@ -133,6 +133,8 @@ class AckboxWorker(BookkeepingWorker):
         except REDIS_ERRORS as error:
             self.note_trouble("take", error)
             return self._turn_without_redis()
+        if self._away_turns:
+            self.log.warning("Worker %s: Redis is back", self.name)
         self._away_turns = 0
         if found is None:
             return Turn.IDLE
@@ -140,6 +142,8 @@ class AckboxWorker(BookkeepingWorker):
         return Turn.WORKED
 
     def _turn_without_redis(self) -> Turn:
+        if not self._away_turns:
+            self.log.warning("Worker %s: no Redis; lanes are polled until it is back", self.name)
         self.poll_lanes()
         ceiling = min(AWAY_CAP_SECONDS, AWAY_BASE_SECONDS * 2.0 ** min(self._away_turns, 10))
         self._away_turns += 1
