@@ -11,7 +11,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 from ackbox.app.embedded import EmbeddedServices
-from ackbox.outbox.errors import ConfigError, Refused, StoreUnavailable
+from ackbox.outbox.errors import ConfigError, InvalidIntent, Refused, StoreUnavailable
 from ackbox.outbox.intent import Intent
 from ackbox.outbox.model import State
 from ackbox.outbox.outcome import Accepted
@@ -172,3 +172,9 @@ def test_a_wait_of_no_time_takes_one_look(world: World) -> None:
     """Zero seconds means now, not never."""
     intent = world.put()
     assert isinstance(world.planner.wait(intent, timeout_seconds=0), InFlight)
+
+
+def test_a_tool_put_without_its_arguments_is_told_how(world: World) -> None:
+    """The function itself is not a call of it."""
+    with pytest.raises(InvalidIntent, match=r"intent\(argument"):
+        world.planner.put(lambda: None, run_id="r1", step="s")  # type: ignore[arg-type]

@@ -395,9 +395,3 @@ def test_a_batch_too_great_for_one_statement_is_split(
         world.planner.put_many([*drafts, taken])
     assert world.one("SELECT count(*) FROM {s}.intent") == 1
     assert all(intent.created for intent in world.planner.put_many(drafts))
-
-
-def test_a_tool_put_without_its_arguments_is_told_how(world: World) -> None:
-    """The function itself is not a call of it."""
-    with pytest.raises(InvalidIntent, match=r"intent\(argument"):
-        world.planner.put(lambda: None, run_id="r1", step="s")  # type: ignore[arg-type]
