@@ -82,7 +82,7 @@ class Explored:
         return {
             "world": self.world.name,
             "states": self.states,
-            "schedules": str(self.schedules),
+            "schedules": str(self.schedules) if self.complete else None,
             "violations": self.violations,
             "rules_broken": rules,
             "transitions": self.transitions,

@@ -43,7 +43,8 @@ def state_key(world: World, budgets: Hashable) -> Hashable:
         for name, process in world.processes.items()
         if name not in labels and (process.owner is not None or name in busy)
     ]
-    passed, coming = [], []
+    passed: list[Named] = []
+    coming: list[Named] = []
     for moment, name in moments(world, labels):
         (passed if moment <= now else coming).append((moment, name))
     return (

@@ -6,7 +6,7 @@ Each kind of tool promises something else; each world bounds how much may go wro
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .explore import SmallWorld
@@ -16,6 +16,17 @@ from .tool_specs import ToolSpec
 from .world import Choice
 from .world_spec import WorldSpec
 
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The default world of `ackbox sim explore`, chosen by measurement."""
+
+    generations: int = 2
+    crashes: int = 1
+    redeliveries: int = 1
+
+
+DEFAULTS = Flags()
 LIMITS: dict[str, Any] = {"max_sends": 2, "max_resends": 1, "max_probes": 1}
 """How long a small world's ladder is."""
 TOOLS: dict[str, dict[str, Any]] = {
@@ -152,3 +163,9 @@ TABLE: tuple[SmallWorld, ...] = (
 )  # fmt: skip
 """The kinds of world that the protocol's own model was checked in, on the shipped code."""
 SMALL = {world.name: world for world in TABLE}
+
+
+def mints(world: SmallWorld) -> SmallWorld:
+    """Return the world with a planner that times out once, and mints a new id then."""
+    plan = (*world.plan[:1], ("ask_again", STEP, True), *world.plan[1:])
+    return replace(world, name=f"{world.name}_minting", plan=plan)

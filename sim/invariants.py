@@ -15,7 +15,7 @@ from typing import Any
 from ..outbox.model import SETTLED_STATES, Row, State
 from ..outbox.outcome import Answer
 from ..outbox.telling import tell
-from .send_rules import SEND_RULES, stale_fences_move_nothing
+from .send_rules import SEND_RULES, releases_quote, stale_fences_move_nothing
 from .tool_specs import MARKER
 from .world import Choice, World
 from .world_values import Flight
@@ -282,6 +282,12 @@ ROW_RULES: tuple[RowRule, ...] = (
 )  # fmt: skip
 """Checked on every row that was written."""
 ALL_RULES = (*MOVE_RULES, *ROW_RULES)
+FACT_RULES: dict[str, tuple[Callable[..., Finding], ...]] = {
+    "arrived": (one_effect_per_step, no_effect_behind_the_back),
+    "recorded": (stale_fences_move_nothing,),
+    "said": (releases_quote,),
+}
+"""Checked on what a choice has caused, by the kind of fact."""
 STUCK = "every_intent_ends"
 """Checked by whoever lets a world run until it is quiet: each row is final or a person's turn."""
 ONCE = "one_send_per_fence"
@@ -289,7 +295,7 @@ RULES: tuple[str, ...] = (
     *(rule.__name__ for rule in (*MOVE_RULES, *ROW_RULES)),
     one_effect_per_step.__name__, no_effect_behind_the_back.__name__,
     no_send_without_mark.__name__, args_are_the_stored_ones.__name__,
-    stale_fences_move_nothing.__name__, ONCE, STUCK,
+    stale_fences_move_nothing.__name__, releases_quote.__name__, ONCE, STUCK,
 )  # fmt: skip
 
 
@@ -312,16 +318,14 @@ class Monitors:
                 for text in rule(world, before, after):
                     self._report(world, rule.__name__, text)
         for fact in world.journal:
-            if fact[0] == "left":
-                self._look_at_departure(world, *fact[1:])
-            elif fact[0] == "recorded":
-                for text in stale_fences_move_nothing(world, fact[1]):
-                    self._report(world, stale_fences_move_nothing.__name__, text)
-            elif fact[0] == "arrived":
-                for text in one_effect_per_step(world, fact[1]):
-                    self._report(world, one_effect_per_step.__name__, text)
-                for text in no_effect_behind_the_back(world, fact[1]):
-                    self._report(world, no_effect_behind_the_back.__name__, text)
+            self._look_at_fact(world, fact)
+
+    def _look_at_fact(self, world: World, fact: tuple[Any, ...]) -> None:
+        if fact[0] == "left":
+            self._look_at_departure(world, *fact[1:])
+        for rule in FACT_RULES.get(fact[0], ()):
+            for text in rule(world, *fact[1:]):
+                self._report(world, rule.__name__, text)
 
     def _look_at_departure(self, world: World, flight: Flight, owner: Any, again: bool) -> None:
         for text in no_send_without_mark(world, flight, owner):

@@ -174,7 +174,7 @@ def silent_expiry(world: World) -> None:
 class _Wrapped(BaseAdapter):
     """A tool's adapter whose request is changed at the last moment."""
 
-    def __init__(self, inner: Any, change: Callable[[HttpRequest], HttpRequest]) -> None:
+    def __init__(self, inner: Any, change: Callable[[HttpRequest, int], HttpRequest]) -> None:
         self.contract = inner.contract
         self._inner = inner
         self._change = change
@@ -185,11 +185,16 @@ class _Wrapped(BaseAdapter):
         """Change what the shipped adapter would send."""
         request = self._inner.encode(call, handle)
         assert isinstance(request, HttpRequest)
-        return self._change(request)
+        return self._change(request, call.sends)
 
 
 def changed_requests(change: Callable[[HttpRequest], HttpRequest]) -> Callable[[World], None]:
     """Return what changes every effect request of one world."""
+    return changed_calls(lambda request, sends: change(request))
+
+
+def changed_calls(change: Callable[[HttpRequest, int], HttpRequest]) -> Callable[[World], None]:
+    """Return the same where the change depends on how often the row was sent before."""
 
     def plant(world: World) -> None:
         adapters: dict[str, Any] = world.tools.adapters
@@ -218,7 +223,8 @@ def sends_without_mark(claim: Claimed) -> Steps:
     yield MarkSend(claim, request.digest(), None)
     evidence = yield Exchange(claim, request)
     outcome = yield from conclude(claim, evidence)
-    return (yield Record(claim, outcome))
+    recorded: Recorded = yield Record(claim, outcome)
+    return recorded
 
 
 def records_before_the_answer(claim: Claimed) -> Steps:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..outbox.compensate import OrderedCompensation
 from ..outbox.identity import DEFAULT_NAMESPACE
 from ..outbox.intent import Address, Terms, content_of, draft_of
-from ..outbox.model import WITHDRAWABLE_STATES, Actor, GateDecision, Refusal, State
+from ..outbox.model import WITHDRAWABLE_STATES, Actor, GateDecision, Refusal
 from ..outbox.outcome import Answer, Applied, NotApplied, Outcome, Unknown
 from ..outbox.people import Denied, Said, Verdict
 from .delivery import plan_undo
@@ -222,12 +222,13 @@ def says(
     if statement is None:
         raise Impossible(f"a person cannot say {what!r}", "what")
     seen = world.store.tables.rows[seq].fence if fence is None else fence
-    risk = _risk(world, seq, what)
+    risk = _risk(world, seq, what, quotes is not False)
     said = Said(seq, "ops", "looked at it", seen)
     latest = None if quotes is False else _latest_divergence(world, seq)
     answer = statement(world, said, bool(may_duplicate), latest)
     if isinstance(answer, Denied):
         raise Impossible(f"says is refused: {answer.code}", "what")
+    world.journal.append(("said", seq, what, latest is not None))
     if may_duplicate or risk:
         world.allowed[world.plan_step(seq)] += 1
 
@@ -248,7 +249,7 @@ def _latest_divergence(world: World, seq: int) -> int | None:
     return max(numbers, default=None)
 
 
-def _risk(world: World, seq: int, what: str) -> bool:
+def _risk(world: World, seq: int, what: str, quotes: bool) -> bool:
     """Return whether the statement is false: what it denies has happened, or may still happen."""
     tables = world.store.tables
     stands = world.tools.standing.get(seq, 0) > 0
@@ -257,9 +258,8 @@ def _risk(world: World, seq: int, what: str) -> bool:
         return stands
     if what in ("landed", "close_stands"):
         return not stands
-    if what == "release" and any(world.tools.standing.get(r.seq) for r in tables.step_of(seq)):
-        return True
-    return tables.rows[seq].state is State.COMMITTED
+    # Whoever quotes a divergence knows of the effect; over any other one `may_duplicate` is said.
+    return what == "release" and quotes and tables.rows[seq].diverged_at is not None
 
 
 def _landed(world: World, said: Said, risky: bool, divergence: int | None) -> Any:

@@ -22,6 +22,9 @@ def send_has_leave(world: World, before: Row | None, after: Row) -> Iterator[str
     if before is None or after.state is not S.AWAITING_ACK or before.state is S.AWAITING_ACK:
         return
     tables, intent = world.store.tables, world.store.tables.intents[after.seq]
+    called_off = not before.wanted or not before.live or _is_late(world, before)
+    if called_off and not _has_a_successor(world, before):
+        yield f"row {after.seq} was marked although it was called off"
     if tables.paused & {intent.tool, "*"}:
         yield f"row {after.seq} was marked while its tool is paused"
     gate = tables.gates.get(after.seq)
@@ -62,10 +65,26 @@ def nobody_acts_early(world: World, before: Row | None, after: Row) -> Iterator[
             yield f"row {after.seq} was taken from a living process within its lease"
         if name == "refuse.poisoned" and not _has_killed_enough(world, before):
             yield f"row {after.seq} was given up before it killed or stalled often enough"
+        if name == "refuse.unserved" and _is_served(world, after.seq):
+            yield f"row {after.seq} was given up although a living worker serves its tool"
         if name in _LIMITS and not _unready_long(world, before):
             yield f"row {after.seq} was given up although a worker may yet prepare it"
         if name == "withdraw" and before.wanted and not _is_late(world, before):
             yield f"row {after.seq} was withdrawn although it is wanted"
+
+
+def _has_a_successor(world: World, row: Row) -> bool:
+    """Return whether a later generation waits for exactly the effect that is sent."""
+    return any(
+        other.live and other.wanted and other.state is S.HELD and other.content == row.content
+        for other in world.store.tables.step_of(row.seq)
+        if other.generation > row.generation
+    )
+
+
+def _is_served(world: World, seq: int) -> bool:
+    tool = world.store.tables.intents[seq].tool
+    return any(world.processes[w].runs and world.knows(w, tool) for w in world.spec.workers)
 
 
 def _has_killed_enough(world: World, row: Row) -> bool:
@@ -104,6 +123,15 @@ def adopters_follow(world: World, before: Row | None, after: Row) -> Iterator[st
     owner = world.store.tables.rows[after.adopted_from]
     if owner.state is not S.COMPENSATED:
         yield f"row {after.seq} is compensated and its owner is {owner.state.value}"
+
+
+def releases_quote(world: World, seq: int, what: str, quoted: bool) -> Iterator[str]:
+    """A person who lets a row go over an open divergence has to have seen it."""
+    before, after = world.store.tables.dirty.get(seq), world.store.tables.rows[seq]
+    if what != "release" or quoted or before is None or before.diverged_at is None:
+        return
+    if after.state is not before.state:
+        yield f"row {seq} was released over a divergence that was not quoted"
 
 
 def stale_fences_move_nothing(world: World, command: Any) -> Iterator[str]:

@@ -17,6 +17,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "record": (".traces:record", "Run a world by a seed and write it down as a trace."),
     "shrink": (".traces:shrink", "Make a trace that breaks a rule as small as it gets."),
     "replay": (".replay_cli:replay", "Replay traces on Postgres, or on real workers and HTTP."),
+    "explore": (".explore_cli:explore", "Explore every order of events of a small world."),
+    "mutants": (".mutants_cli:mutants", "Plant bugs, or leave out guards, and see them caught."),
     "chaos": (".chaos_cli:chaos", "Run the chaos suite and the headline workload."),
 }
 
