@@ -9,21 +9,21 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import click
 
-from ...outbox.errors import AckboxError
+from ...outbox.errors import ConfigError
 from ...sim.shell.postgres_replay import Replayed, own_store, replay_on_postgres
 from ...sim.shipped import shipped_names
-from ...sim.trace import Trace
+from ...sim.trace import Trace, TraceError
 from ..cli.command import command
 from ..cli.exits import ExitCode
 from ..environment import started_services
 from ..logging import configure_logging
 from ..settings import Settings, load_settings
 from ..urls import SecretUrl
-from .traces import _read, _run, _stop
+from .traces import read_named, run_named, stop
 
 Replay = Callable[[Trace], Replayed]
 PLACES = ("memory", "postgres", "stack")
@@ -43,13 +43,17 @@ def replay(traces: tuple[str, ...], place: str, every: bool, as_json: bool) -> N
     names = tuple(shipped_names()) if every else traces
     if not names:
         raise click.UsageError("name a trace, or say --all")
-    chosen = [_read(name) for name in names]
-    try:
-        with _replayer(place) as run:
-            done = [_shown(run(trace), quiet=as_json) for trace in chosen]
-    except AckboxError as error:
-        _stop(str(error), ExitCode.ENVIRONMENT)
+    chosen = [read_named(name) for name in names]
+    with _replayer(place) as run:
+        done = [_shown(_one(run, trace), quiet=as_json) for trace in chosen]
     _end(done, as_json=as_json)
+
+
+def _one(run: Replay, trace: Trace) -> Replayed:
+    try:
+        return run(trace)
+    except TraceError as error:
+        stop(f"{trace.name}, {error}", ExitCode.USAGE)
 
 
 @contextmanager
@@ -57,16 +61,20 @@ def _replayer(place: str) -> Iterator[Replay]:
     if place == "memory":
         yield _on_memory
         return
-    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+    # What the roles have to say about faults that were asked for is no news.
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, ExitStack() as stack:
+        stack.callback(configure_logging)
         configure_logging("info", "json", nowhere)
-        with started_services(load_settings()) as (settings, _):
-            way = _on_postgres if place == "postgres" else _on_stack
-            with way(settings) as run:
-                yield run
+        settings, _ = stack.enter_context(started_services(load_settings()))
+        if place == "stack" and settings.redis_url is None:
+            raise ConfigError("the stack needs Redis beside the database",
+                              next_step="set ACKBOX_REDIS_URL")  # fmt: skip
+        way = _on_postgres if place == "postgres" else _on_stack
+        yield stack.enter_context(way(settings))
 
 
 def _on_memory(trace: Trace) -> Replayed:
-    return Replayed(trace.name, _run(trace.name, trace).complaints)
+    return Replayed(trace.name, run_named(trace.name, trace).complaints)
 
 
 @contextmanager
