@@ -349,7 +349,7 @@ class MemoryGates:
         return decided
 
     def due(self, limit: int) -> tuple[tuple[int, str], ...]:
-        """Return (seq, fingerprint) of open gates whose clock has run out."""
+        """Return (seq, fingerprint) of open gates whose clock has run out and whose row waits."""
         tables = self._tables
         since = tables.clock.now - timedelta(seconds=tables.limits.gate_limit_seconds)
         found = [
@@ -358,6 +358,8 @@ class MemoryGates:
             if gate.decision is GateDecision.OPEN
             and gate.clock_started_at is not None
             and gate.clock_started_at <= since
+            and tables.rows[seq].state is State.HELD
+            and tables.rows[seq].live
         ]
         return tuple((seq, fingerprint) for _, seq, fingerprint in sorted(found)[:limit])
 

@@ -28,7 +28,7 @@ from .draws import share, stream
 from .schedule import ERROR, LOST, TIMEOUT, Schedule
 
 TOOL = "tool"
-LONGEST_RUN = 50_000
+LONGEST_RUN = 10_000
 REFUSAL = "too_many_requests"
 """How the virtual tool says that it did nothing: the one answer every classifier trusts."""
 

@@ -13,7 +13,6 @@ from .case import Case
 from .figures import Figures
 
 _NOTHING = (State.FAILED.value, State.CANCELLED.value)
-_SAYS_NOTHING = frozenset({"failed", "cancelled", "superseded"})
 
 
 def figures_of(case: Case) -> Figures:
@@ -46,17 +45,22 @@ def broken(case: Case) -> Iterator[str]:
 
 
 def _step_is_sound(case: Case, step: str) -> Iterator[str]:
-    state, effects, told = case.state(step), case.effects_of(step), case.told(step)
-    if effects > 1 + case.world.allowed[step]:
+    state, effects = case.state(step), case.effects_of(step)
+    own = case.world.tools.standing.get(case.world.row_of(step), 0)
+    allowed = case.world.allowed[step]
+    if effects > 1 + allowed:
         yield f"{step} has {effects} effects"
-    if state == State.COMMITTED.value and effects == 0 and not case.is_being_undone(step):
+    if state == State.COMMITTED.value and effects == 0 and not _may_be_without(case, step):
         yield f"{step} is committed and nothing happened"
-    if state in _NOTHING and effects > 0:
+    if state in _NOTHING and own > allowed:
         yield f"{step} is {state} and its effect stands"
-    if effects > 0 and told in _SAYS_NOTHING:
-        yield f"{step} is told {told} and its effect stands"
     if case.is_parked(step) and state == State.INDETERMINATE.value:
         yield from _is_truly_unknown(case, step)
+
+
+def _may_be_without(case: Case, step: str) -> bool:
+    """Return whether an undo is under way, or somebody said something false about the step."""
+    return case.is_being_undone(step) or case.world.allowed[step] > 0
 
 
 def _is_truly_unknown(case: Case, step: str) -> Iterator[str]:

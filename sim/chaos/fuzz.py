@@ -20,6 +20,7 @@ from .draws import mulberry32
 from .figures import Figures
 from .scenario import KINDS, Script
 from .schedule import Schedule
+from .weather import any_weather
 
 SEEDS = range(1, 201)
 SALT = 0x5F356495
@@ -39,6 +40,9 @@ SCRIPTS: dict[str, Script] = {
         scenarios_people.supersede_with_undo, scenarios_people.undo_twice,
     )
 }  # fmt: skip
+ANY_WEATHER = any_weather.__name__
+"""Half of the mixtures: it reaches what no script thinks of."""
+SCRIPTS[ANY_WEATHER] = any_weather
 _NEEDS_UNDO = ("supersede_with_undo", "undo_twice")
 _FATES = ("no_echo", "empty_success", "cut_success", "error_after_effect", "error_before_effect",
           "stored_error", "accepted", "garbage", "refused", "stored_refusal")  # fmt: skip
@@ -66,7 +70,7 @@ class Mixture:
 def mixture_of(seed: int) -> Mixture:
     """Return the case that a seed stands for."""
     draws = mulberry32(seed ^ SALT)
-    script = _one(draws, tuple(SCRIPTS))
+    script = ANY_WEATHER if next(draws) < 0.5 else _one(draws, tuple(SCRIPTS))
     storm = script == "retry_storm"
     faulty, slow = next(draws) < 0.5, next(draws) < 0.4
     most = 1 + int(next(draws) * 4)

@@ -72,6 +72,18 @@ def gate_times_out(case: Case) -> None:
     case.carry("pass", role="gate")
 
 
+def gates_left_open(case: Case) -> None:
+    """All intents but the last are called off while their gates are open; then the limit passes."""
+    steps = [case.put(intent, held_for="ops") for intent in range(case.planned)]
+    start_gate_clock(case)
+    case.run_for(1.0)
+    for step in steps[:-1]:
+        case.apply(("cancel", step))
+    case.apply(("wait", GATE_SECONDS))
+    case.carry("pass", role="gate")
+    case.expect(steps[-1], "cancelled")
+
+
 def key_conflict(case: Case) -> None:
     """The same id comes with other arguments, before, during and after the call."""
     for intent in range(case.planned):
@@ -178,6 +190,12 @@ SCENARIOS = (
     Scenario(
         "gate-times-out", ("F12",), "Nobody decides, and tokens come meanwhile.",
         gate_times_out, {KEYED: NEVER_SENT, PROBED: NEVER_SENT, KEYLESS: NEVER_SENT},
+        limits={"gate_limit_seconds": GATE_SECONDS},
+    ),
+    Scenario(
+        "gates-left-open", ("F12", "F13"),
+        "More intents than a pass takes are called off; the one gate behind them ends in time.",
+        gates_left_open, {KEYLESS: NEVER_SENT}, intents=60,
         limits={"gate_limit_seconds": GATE_SECONDS},
     ),
     Scenario(

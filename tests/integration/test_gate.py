@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ackbox.outbox.defaults import DEFAULTS
+from ackbox.outbox.intent import Address
 from ackbox.outbox.model import Actor, GateDecision, Refusal
 from ackbox.outbox.outcome import Unknown
 from ackbox.outbox.people import Said
@@ -178,3 +179,15 @@ def test_an_approval_that_came_first_outlives_the_clock(seeded: Seeded) -> None:
     )
     assert code(answer) == "gate_decided"
     assert seeded.hold_step(seq) == ("release", "release")
+
+
+def test_gates_of_rows_that_were_called_off_stand_in_nobodys_way(seeded: Seeded) -> None:
+    """An open gate whose row is cancelled is not due: it would hide the ones behind it for ever."""
+    seqs = [seeded.put(name, held_for="policy") for name in ("a", "b", "c")]
+    for seq in seqs:
+        seeded.hold_step(seq)
+    seeded.run(lambda c: seeded.planner.cancel(c, Address("default", "a")))
+    seeded.supersede("b", x=2)
+    seeded.advance(DEFAULTS.gate_limit_seconds + 1)
+    assert [seeded.state(seq) for seq in seqs] == ["cancelled", "cancelled", "held"]
+    assert [seq for seq, _ in due(seeded)] == seqs[2:]
