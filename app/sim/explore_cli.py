@@ -62,6 +62,7 @@ _SMALL_NUMBER = click.IntRange(0, 9)
 @click.option("--world", "named", type=click.Choice(list(SMALL)), help="A world of the table.")
 @click.option("--all", "every", is_flag=True, help="Explore the whole table.")
 @click.option("--write", is_flag=True, help="With --all: write the results file of this checkout.")
+@click.option("--first", is_flag=True, help="Stop at the first violation.")
 @click.option("--max-states", type=click.IntRange(1), help="Cut each search at so many states.")
 @click.option(
     "--out",
@@ -74,7 +75,7 @@ _SMALL_NUMBER = click.IntRange(0, 9)
 def explore(
     kind: str, workers: int, intents: int, generations: int, crashes: int, redeliveries: int,
     cuts: int, losses: int, freezes: int, mint: bool, named: str | None, every: bool, write: bool,
-    max_states: int | None, out: Path, as_json: bool,
+    first: bool, max_states: int | None, out: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Explore every order of events and every crash point of a small world; exit 1 where a rule
     breaks, with the shortened way to it as a trace.
@@ -87,7 +88,7 @@ def explore(
         return
     faults = Faults(redeliveries, crashes, 0, freezes, cuts, losses)
     world = SMALL[named] if named else world_of_flags(kind, workers, intents, generations, faults)
-    explorer, found, seconds = _explore(mints(world) if mint else world, max_states)
+    explorer, found, seconds = _explore(mints(world) if mint else world, max_states, first)
     if as_json:
         click.echo(json.dumps({**found.as_dict(), "seconds": round(seconds, 2)}))
     else:
@@ -97,7 +98,9 @@ def explore(
         sys.exit(int(ExitCode.CHECK_FAILED))
 
 
-def _explore(world: SmallWorld, max_states: int | None) -> tuple[Explorer, Explored, float]:
+def _explore(
+    world: SmallWorld, max_states: int | None, first: bool = False
+) -> tuple[Explorer, Explored, float]:
     shown = sys.stderr.isatty()
 
     def progress(states: int, waiting: int) -> None:
@@ -106,7 +109,7 @@ def _explore(world: SmallWorld, max_states: int | None) -> tuple[Explorer, Explo
 
     begun = time.monotonic()
     explorer = Explorer(world, progress=progress if shown else None)
-    found = explorer.run(max_states=max_states)
+    found = explorer.run(max_states=max_states, first=first)
     if shown:
         click.echo("\r" + " " * 78 + "\r", nl=False, err=True)
     return explorer, found, time.monotonic() - begun

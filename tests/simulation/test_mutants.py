@@ -1,0 +1,91 @@
+"""Planted bugs and left-out guards: each is caught by the rule that is named for it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from ackbox.app.sim import mutants_cli
+from ackbox.app.sim.cli import sim_group
+from ackbox.outbox.guards import GUARDS
+from ackbox.outbox.transitions import BIND, EDGE, EDGES
+from ackbox.sim.explore import plant_nothing
+from ackbox.sim.guards_off import leave_out, table_without
+from ackbox.sim.guards_scripts import SCRIPTS
+from ackbox.sim.guards_tried import SHOWN, UNNEEDED, run_guards, script
+from ackbox.sim.invariants import RULES
+from ackbox.sim.mutants import MUTANTS, Mutant, run_mutants
+from ackbox.sim.mutants_trial import try_script, try_world
+
+
+def test_every_planted_bug_is_caught_by_its_rule() -> None:
+    verdicts = run_mutants()
+    assert len(verdicts) >= 15
+    assert [one.name for one in verdicts if not one.caught] == []
+    assert len({one.name for one in verdicts}) == len(verdicts)
+    assert {one.rule for one in verdicts} <= set(RULES)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_without_its_bug_a_trial_breaks_no_rule(mutant: Mutant) -> None:
+    if mutant.name == "fresh_id_on_timeout":
+        assert not try_script(script("essay_good"), plant_nothing).rules
+    elif mutant.world is None:
+        assert not try_script(script(mutant.trace), plant_nothing).rules
+    else:
+        assert not try_world(mutant.world, plant_nothing, {}, 300).rules
+
+
+def test_every_guard_is_shown_or_has_a_reason() -> None:
+    assert set(SHOWN) | set(UNNEEDED) == set(GUARDS)
+    assert not set(SHOWN) & set(UNNEEDED)
+    tried = run_guards()
+    assert [one.name for one in tried if not one.caught and not one.reason] == []
+    assert sum(one.caught for one in tried) == len(SHOWN)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_with_every_guard_in_place_a_script_breaks_no_rule(name: str) -> None:
+    assert not try_script(script(name), plant_nothing).rules
+
+
+def test_a_guard_is_left_out_of_a_copy_alone() -> None:
+    edges, table = dict(EDGE), table_without("quiet")
+    assert any(GUARDS["quiet"] in edge.guards for edge in EDGES)
+    assert not any(GUARDS["quiet"] in edge.guards for edge in table.values())
+    try_script(script("statement_waits_for_quiet"), leave_out("quiet"))
+    assert edges == EDGE
+    assert not try_script(script("statement_waits_for_quiet"), plant_nothing).rules
+
+
+def test_a_guard_may_be_left_out_of_one_edge() -> None:
+    table = table_without("live", frozenset({"bind"}))
+    assert GUARDS["live"] not in table["bind"].guards
+    assert GUARDS["live"] in BIND.guards
+    assert GUARDS["live"] in table["claim"].guards
+    with pytest.raises(KeyError):
+        table_without("no_such_guard")
+
+
+def test_two_runs_of_the_command_print_the_same() -> None:
+    for flags in (["--json"], ["--guards", "--json"]):
+        first = CliRunner().invoke(sim_group, ["mutants", *flags])
+        second = CliRunner().invoke(sim_group, ["mutants", *flags])
+        assert first.exit_code == 0
+        assert first.stdout == second.stdout
+    assert {"guards", "caught", "unneeded"} <= set(json.loads(first.stdout))
+    assert all(one["reason"] for one in json.loads(first.stdout)["unneeded"])
+
+
+def test_a_survivor_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    harmless = Mutant("harmless", "nothing at all", "one_effect_per_step", plant_nothing, "a_b_a")
+
+    def only_harmless(**more: object) -> list[object]:
+        return list(run_mutants([harmless]))
+
+    monkeypatch.setattr(mutants_cli, "run_mutants", only_harmless)
+    answer = CliRunner().invoke(sim_group, ["mutants", "--json"])
+    assert answer.exit_code == 1
+    assert json.loads(answer.stdout)["survivors"] == ["harmless"]
