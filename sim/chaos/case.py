@@ -227,13 +227,18 @@ class Case:
     def is_parked(self, step: str) -> bool:
         """Return whether a step's live row, or the undo that it waits for, is a person's turn."""
         rows = self.world.store.tables.rows
-        row = rows[self.world.row_of(step)]
-        undo = None if row.undo is None else rows[row.undo]
-        return row.parked_at is not None or (undo is not None and undo.parked_at is not None)
+        row, undo = rows[self.world.row_of(step)], self._undo_of(step)
+        return row.parked_at is not None or (undo is not None and rows[undo].parked_at is not None)
 
     def is_being_undone(self, step: str) -> bool:
-        """Return whether an undo of a step's live row was ordered and has not ended."""
-        return self.world.store.tables.rows[self.world.row_of(step)].undo is not None
+        """Return whether an undo of a step's effect was ordered and has not ended."""
+        return self._undo_of(step) is not None
+
+    def _undo_of(self, step: str) -> int | None:
+        """Return the undo of what a live row stands for: its own effect or the adopted one."""
+        rows = self.world.store.tables.rows
+        row = rows[self.world.row_of(step)]
+        return row.undo if row.adopted_from is None else rows[row.adopted_from].undo
 
     def told(self, step: str) -> str:
         """Return the word that a planner is told of a step."""

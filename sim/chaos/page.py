@@ -199,7 +199,8 @@ def _cell(one: Mapping[str, Any]) -> str:
 def _fuzz(results: Mapping[str, Any]) -> Iterator[str]:
     fuzz = results["fuzz"]
     yield from ("## Fuzz", "")
-    yield f"{fuzz['seeds']} random mixtures of script, tool, rates, latency and bad answers:"
+    yield f"{fuzz['seeds']} random mixtures of script, tool, rates, latency and bad answers, half"
+    yield "of them random acts of planners, people, processes and the wire:"
     yield f"{fuzz['intents']} intents, {fuzz['attempts']} requests, {fuzz['effects']} effects,"
     yield f"{fuzz['duplicates']} duplicates, {fuzz['violations']} violations. A mixture that breaks"
     yield "a rule is made small and printed."

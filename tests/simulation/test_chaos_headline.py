@@ -1,6 +1,7 @@
 """The headline workload: naive workers as published, ackbox without a duplicate and a dead one."""
 
 from dataclasses import asdict
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -18,6 +19,7 @@ from ackbox.sim.chaos.headline import (
 )
 from ackbox.sim.chaos.schedule import ERROR, OK
 
+Found: TypeAlias = dict[str, Any]
 NAIVE = [(101, 87), (117, 93), (107, 85), (113, 98), (85, 72), (117, 92), (91, 82), (96, 84),
          (104, 86), (100, 87)]  # fmt: skip
 ONE_READ = [(20, 2), (27, 5), (25, 7), (23, 4), (22, 2), (28, 5), (22, 6), (25, 3), (24, 5),
@@ -26,29 +28,30 @@ UNTIL_ANSWERED = [24, 37, 34, 27, 26, 35, 28, 28, 31, 26]
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, object]:
+def results() -> Found:
     """Give the headline, run once."""
     return headline()
 
 
-def arm(results: dict, name: str) -> dict:
+def arm(results: Found, name: str) -> Found:
     """Return one arm's totals."""
-    return results["arms"][name]
+    found: Found = results["arms"][name]
+    return found
 
 
-def by_seed(results: dict, name: str, *members: str) -> list:
+def by_seed(results: Found, name: str, *members: str) -> list[Any]:
     """Return members of an arm's parts, seed by seed."""
     return [tuple(one[member] for member in members) for one in results["by_seed"][name]]
 
 
-def test_naive_workers_are_as_published(results: dict) -> None:
+def test_naive_workers_are_as_published(results: Found) -> None:
     """Property: 714 deliveries, 1,031 attempts and 666 duplicates, seed by seed."""
     naive = arm(results, "naive")
     assert (naive["deliveries"], naive["attempts"], naive["duplicates"]) == (714, 1031, 666)
     assert by_seed(results, "naive", "attempts", "effects") == NAIVE
 
 
-def test_a_tool_with_keys_resolves_everything(results: dict) -> None:
+def test_a_tool_with_keys_resolves_everything(results: Found) -> None:
     """Property: 200 of 200, no duplicate, nobody's turn, and as many calls as the wire asks for."""
     keyed = arm(results, "ackbox_keyed")
     assert (keyed["resolved"], keyed["duplicates"], keyed["parked"]) == (200, 0, 0)
@@ -56,7 +59,7 @@ def test_a_tool_with_keys_resolves_everything(results: dict) -> None:
     assert by_seed(results, "ackbox_keyed", "attempts") == [(one,) for one in UNTIL_ANSWERED]
 
 
-def test_a_tool_that_can_be_asked_resolves_everything(results: dict) -> None:
+def test_a_tool_that_can_be_asked_resolves_everything(results: Found) -> None:
     """Property: one read settles each unknown; the tool gets no second request for it."""
     probe = arm(results, "ackbox_probe")
     assert (probe["resolved"], probe["duplicates"], probe["parked"]) == (200, 0, 0)
@@ -64,7 +67,7 @@ def test_a_tool_that_can_be_asked_resolves_everything(results: dict) -> None:
     assert by_seed(results, "ackbox_probe", "attempts", "reads") == ONE_READ
 
 
-def test_a_tool_with_neither_is_never_sent_twice(results: dict) -> None:
+def test_a_tool_with_neither_is_never_sent_twice(results: Found) -> None:
     """Property: what is unknown is a person's turn, and nothing is dead."""
     keyless = arm(results, "ackbox_keyless")
     assert (keyless["resolved"], keyless["parked"], keyless["failed"]) == (157, 43, 0)
@@ -72,7 +75,7 @@ def test_a_tool_with_neither_is_never_sent_twice(results: dict) -> None:
     assert by_seed(results, "ackbox_keyless", "attempts", "parked") == ONE_READ
 
 
-def test_nothing_is_broken_and_every_intent_is_counted(results: dict) -> None:
+def test_nothing_is_broken_and_every_intent_is_counted(results: Found) -> None:
     """Property: resolved, parked and failed together are all intents, in every arm."""
     assert results["broken"] == []
     assert list(results["arms"]) == list(ARMS)
@@ -90,7 +93,7 @@ def test_refusals_without_proof_cost_a_person_and_no_duplicate() -> None:
     assert found["arms"]["ackbox_keyless"]["parked"] > 43
 
 
-def test_two_runs_are_equal(results: dict) -> None:
+def test_two_runs_are_equal(results: Found) -> None:
     """Property: nothing but the seeds decides."""
     assert headline() == results
 

@@ -141,9 +141,21 @@ def test_few_mixtures_are_cut_short() -> None:
     assert cut <= 12
 
 
+def test_the_weather_reaches_every_end() -> None:
+    """Property: random acts commit, park, fail, cancel and undo; none of it twice."""
+    figures = Figures()
+    for seed in range(1, 61):
+        one, found = run_mixture(Mixture(seed, fuzzing.ANY_WEATHER, KEYED, 3, undo="ref"))
+        assert found == []
+        figures += one
+    assert figures.duplicates == 0
+    ends = (figures.resolved, figures.parked, figures.cancelled, figures.compensated)
+    assert all(count > 0 for count in ends)
+
+
 def test_a_failing_mixture_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool that ignores its keys is caught, and the pinned case is a single intent."""
-    monkeypatch.setitem(fuzzing.KINDS, KEYED, {"key": "idempotent", "honours_key": False})
+    monkeypatch.setitem(KINDS, KEYED, {"key": "idempotent", "honours_key": False})
     large = Mixture(3, "timeout_then_success", KEYED, 4, (1, 3), 0.1, 0.9, (0.0, 0.4))
     assert run_mixture(large)[1]
     small = shrink(large, lambda smaller: bool(run_mixture(smaller)[1]))
