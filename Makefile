@@ -2,11 +2,11 @@
 # on the next ones and brought up to date when pyproject.toml or constraints.txt changes.
 #
 #   make demo    the system at work, with worker kills (DEMO_ARGS="--seed 2" for another run)
-#   make test    every test (PYTEST_ARGS="-n 2 --dist loadgroup" for two at a time)
+#   make test    every test (PYTEST_ARGS= for one at a time)
 #   make check   format, lint, types, import contracts, generated blocks
 
 PYTHON ?= python3
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 4 --dist loadscope
 DEMO_ARGS ?=
 
 VENV := .venv
