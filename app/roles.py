@@ -27,6 +27,7 @@ from ..outbox.commands import (
     RingResults,
 )
 from ..outbox.compensate import TOOL_UNKNOWN, CompensationRequest
+from ..outbox.gates import FindGatesDue, TimeOutGate, gate_pass
 from ..outbox.hold import hold_pass
 from ..outbox.model import Refusal
 from ..outbox.reap import reap_pass
@@ -102,7 +103,11 @@ def start_reaper(parts: Parts, stop: threading.Event) -> Role:
     """Fire expiry edges, time gates out, and keep the store tidy."""
     store = ReapStore(parts.database, parts.statements, parts.limits)
     reader = RowReader(parts.statements, parts.limits)
-    handlers = {
+    handlers: dict[type[Any], Callable[[Any], Any]] = {
+        FindGatesDue: lambda command: parts.database.run(
+            lambda c: gates_due(c, parts.statements, command.limit)
+        ),
+        TimeOutGate: lambda command: _time_out_gate(parts, reader, command),
         FindOverdue: lambda command: store.find_overdue(command.limit),
         ReapRows: lambda command: store.reap(command.seqs),
         Ring: lambda command: _ring(parts, command),
@@ -112,7 +117,7 @@ def start_reaper(parts: Parts, stop: threading.Event) -> Role:
 
     def run_once() -> bool:
         moved = run_pass(reap_pass(PASS_LIMIT, TOKEN_LIMIT), handlers)
-        _time_out_gates(parts, reader)
+        run_pass(gate_pass(PASS_LIMIT), handlers)
         tidy.when_due()
         partitions.when_due()
         return moved >= PASS_LIMIT
@@ -225,14 +230,12 @@ def _heartbeat(
     return beat
 
 
-def _time_out_gates(parts: Parts, reader: RowReader) -> None:
-    due = parts.database.run(lambda c: gates_due(c, parts.statements, PASS_LIMIT))
-    for seq, fingerprint in due:
-        parts.database.run(
-            lambda c, seq=seq, fingerprint=fingerprint: time_out_gate(  # type: ignore[misc]
-                c, parts.statements, reader, seq, fingerprint
-            )
-        )
+def _time_out_gate(parts: Parts, reader: RowReader, command: TimeOutGate) -> bool:
+    """Answer False where the gate was decided meanwhile."""
+    answer = parts.database.run(
+        lambda c: time_out_gate(c, parts.statements, reader, command.seq, command.fingerprint)
+    )
+    return not isinstance(answer, Refusal)
 
 
 def _make_partitions(parts: Parts) -> None:
