@@ -63,7 +63,8 @@ class _Replay:
         self._side = side
         self._expected = expected
         self._tools: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        self._frozen: dict[str, tuple[str, int]] = {}
+        self._met: dict[str, tuple[int, int, str]] = {}
+        """(seq, fence, state) of the row at which a step met its fault point."""
         self._timeouts = 0
         self._do: dict[str, Callable[[Act], None]] = {
             "put": self._put, "ask_again": self._ask_again, "refused_put": self._refused_put,
@@ -157,7 +158,7 @@ class _Replay:
         point = act.fields["point"]
         await_that(f"{act.step} reaches {point}", lambda: self._side.fired(point, act.step))
         row = self._side.live_row(act.step)
-        self._frozen[act.step] = (row["state"], row["fence"])
+        self._met[act.step] = (row["seq"], row["fence"], row["state"])
 
     def _dead(self, act: Act) -> None:
         worker = self._side.workers[act.who]
@@ -177,10 +178,21 @@ class _Replay:
         elif act.fields.get("moved"):
             await_that(f"{act.step} moves on", lambda: self._has_moved(act.step))
         self._side.workers[act.who].signal(signal.SIGCONT)
+        if act.fields.get("speaks"):
+            await_that(f"the late answer of {act.who}", lambda: self._has_spoken(act.step))
 
     def _has_moved(self, step: str) -> bool:
         row = self._side.live_row(step)
-        return (row["state"], row["fence"]) != self._frozen[step]
+        return (row["seq"], row["fence"], row["state"]) != self._met[step]
+
+    def _has_spoken(self, step: str) -> bool:
+        seq, fence, _ = self._met[step]
+        return bool(
+            self._side.sql(
+                "SELECT 1 FROM {s}.observation WHERE seq = :seq AND fence = :fence"
+                " AND kind = 'attempt'", seq=seq, fence=fence,
+            )
+        )  # fmt: skip
 
     def _serve(self, act: Act) -> None:
         """Have at least one worker run that no fault has ended or stopped."""

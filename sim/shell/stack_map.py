@@ -324,9 +324,11 @@ class _Mapping:
                    if one.ends == "stop" and one.step == event["step"]]  # fmt: skip
         if not stopped or "says" in event or event.get("fence") is not None:
             raise NotMapped("no process that was taken for dead can speak")
+        if self._state(event["step"]) == "queued":
+            raise NotMapped("the process that speaks late may claim the queued row first")
         who, attempt = stopped[0]
         attempt.ends = "spoken"
-        self._act("continue", attempt.step, who)
+        self._act("continue", attempt.step, who, speaks=True)
 
     def _cut(self, event: Mapping[str, Any]) -> None:
         attempt = self._at(event)
