@@ -95,8 +95,8 @@ def start_relay(parts: Parts, stop: threading.Event) -> Role:
 
     loop = Loop("relay", run_once, poll_seconds=parts.settings.poll_seconds, stop=stop)
     listener = Listener(parts.database, loop.ring, stop)
-    beat = _heartbeat(parts, "relay")
-    return Role("relay", [loop.start(), listener.start()], beat.stop)
+    end_beat = _beating(parts, "relay")
+    return Role("relay", [loop.start(), listener.start()], end_beat)
 
 
 def start_reaper(parts: Parts, stop: threading.Event) -> Role:
@@ -123,8 +123,8 @@ def start_reaper(parts: Parts, stop: threading.Event) -> Role:
         return moved >= PASS_LIMIT
 
     loop = Loop("reaper", run_once, poll_seconds=parts.settings.poll_seconds, stop=stop)
-    beat = _heartbeat(parts, "reaper")
-    return Role("reaper", [loop.start()], beat.stop)
+    end_beat = _beating(parts, "reaper")
+    return Role("reaper", [loop.start()], end_beat)
 
 
 def start_reconciler(parts: Parts, stop: threading.Event) -> Role:
@@ -136,14 +136,14 @@ def start_reconciler(parts: Parts, stop: threading.Event) -> Role:
         ReconcileStore(parts.database, parts.statements, parts.limits),
         attempts, tools, bell, parts.limits, owner=parts.worker_id,
     )  # fmt: skip
-    beat = _heartbeat(parts, "reconciler", reconciler.overrunning)
+    end_beat = _beating(parts, "reconciler", reconciler.overrunning)
     poll_seconds = parts.settings.poll_seconds
     looks = Loop("reconciler", reconciler.run_once, poll_seconds=poll_seconds, stop=stop)
     holds = Loop("holds", _hold_once(parts), poll_seconds=poll_seconds, stop=stop)
 
     def close() -> None:
         reconciler.close()
-        beat.stop()
+        end_beat()
         bell.close()
         tools.close()
 
@@ -157,7 +157,7 @@ def start_consumer(parts: Parts, stop: threading.Event, plan: Plan | None = None
         database, plan, limits=parts.limits, poll_seconds=parts.settings.poll_seconds,
         rung=lambda lanes: _ring_lanes(parts, lanes),
     )  # fmt: skip
-    beat = _heartbeat(parts, "consumer")
+    end_beat = _beating(parts, "consumer")
     threads = [
         threading.Thread(target=consumer.run, args=(stop,), name="ackbox-consumer", daemon=True),
         threading.Thread(
@@ -169,7 +169,7 @@ def start_consumer(parts: Parts, stop: threading.Event, plan: Plan | None = None
         thread.start()
 
     def close() -> None:
-        beat.stop()
+        end_beat()
         database.dispose()
 
     return Role("consumer", threads, close)
@@ -221,13 +221,20 @@ def _ring(parts: Parts, command: Ring) -> bool:
     return parts.bus is not None and parts.bus.ring(command.lane, command.limit)
 
 
-def _heartbeat(
+def _beating(
     parts: Parts, role: str, overrunning: Callable[[], tuple[int, ...]] = tuple
-) -> Heartbeat:
-    store = ClaimStore(parts.own_database(f"ackbox {role} heartbeat"), parts.statements)
+) -> Callable[[], None]:
+    """Start the role's heartbeat on a pool of its own; returns what ends both."""
+    database = parts.own_database(f"ackbox {role} heartbeat")
+    store = ClaimStore(database, parts.statements)
     beat = Heartbeat(store, parts.incarnation(role), parts.limits, overrunning)
     beat.start()
-    return beat
+
+    def end() -> None:
+        beat.stop()
+        database.dispose()
+
+    return end
 
 
 def _time_out_gate(parts: Parts, reader: RowReader, command: TimeOutGate) -> bool:

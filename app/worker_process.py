@@ -34,7 +34,8 @@ class WorkerProcess:
         self._slots = LaneSlots(in_flight)
         self._bell = parts.bell()
         self._tools = ToolDriver(parts.registry, parts.limits)
-        beats = ClaimStore(parts.own_database("ackbox heartbeat"), parts.statements)
+        self._beats = parts.own_database("ackbox heartbeat")
+        beats = ClaimStore(self._beats, parts.statements)
         self._heartbeat = Heartbeat(
             beats, parts.incarnation(ROLE, lanes), parts.limits, self._overrunning
         )
@@ -67,6 +68,7 @@ class WorkerProcess:
         self.drainer.stop_claiming()
         self._runner.close()
         self._heartbeat.stop()
+        self._beats.dispose()
         self._bell.close()
         self._tools.close()
         self._parts.database.dispose()
