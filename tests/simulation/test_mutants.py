@@ -21,6 +21,7 @@ from ackbox.sim.mutants_trial import try_script, try_world
 
 
 def test_every_planted_bug_is_caught_by_its_rule() -> None:
+    """No bug survives, and each verdict names a rule that exists."""
     verdicts = run_mutants()
     assert len(verdicts) >= 15
     assert [one.name for one in verdicts if not one.caught] == []
@@ -30,6 +31,7 @@ def test_every_planted_bug_is_caught_by_its_rule() -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_without_its_bug_a_trial_breaks_no_rule(mutant: Mutant) -> None:
+    """What catches a bug is the bug, not the trial."""
     if mutant.name == "fresh_id_on_timeout":
         assert not try_script(script("essay_good"), plant_nothing).rules
     elif mutant.world is None:
@@ -39,6 +41,7 @@ def test_without_its_bug_a_trial_breaks_no_rule(mutant: Mutant) -> None:
 
 
 def test_every_guard_is_shown_or_has_a_reason() -> None:
+    """Each guard of the protocol is needed somewhere, or it is said why none sees it."""
     assert set(SHOWN) | set(UNNEEDED) == set(GUARDS)
     assert not set(SHOWN) & set(UNNEEDED)
     tried = run_guards()
@@ -48,10 +51,12 @@ def test_every_guard_is_shown_or_has_a_reason() -> None:
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_with_every_guard_in_place_a_script_breaks_no_rule(name: str) -> None:
+    """A guard's script is legal where the guard stands."""
     assert not try_script(script(name), plant_nothing).rules
 
 
 def test_a_guard_is_left_out_of_a_copy_alone() -> None:
+    """The shipped table is as before, and other worlds go by it."""
     edges, table = dict(EDGE), table_without("quiet")
     assert any(GUARDS["quiet"] in edge.guards for edge in EDGES)
     assert not any(GUARDS["quiet"] in edge.guards for edge in table.values())
@@ -61,6 +66,7 @@ def test_a_guard_is_left_out_of_a_copy_alone() -> None:
 
 
 def test_a_guard_may_be_left_out_of_one_edge() -> None:
+    """Only the named edge loses it; unknown names are errors."""
     table = table_without("live", frozenset({"bind"}))
     assert GUARDS["live"] not in table["bind"].guards
     assert GUARDS["live"] in BIND.guards
@@ -70,6 +76,7 @@ def test_a_guard_may_be_left_out_of_one_edge() -> None:
 
 
 def test_two_runs_of_the_command_print_the_same() -> None:
+    """Both lists are deterministic and have their stable keys."""
     for flags in (["--json"], ["--guards", "--json"]):
         first = CliRunner().invoke(sim_group, ["mutants", *flags])
         second = CliRunner().invoke(sim_group, ["mutants", *flags])
@@ -80,6 +87,7 @@ def test_two_runs_of_the_command_print_the_same() -> None:
 
 
 def test_a_survivor_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug that nothing catches ends the command with 1, and is named."""
     harmless = Mutant("harmless", "nothing at all", "one_effect_per_step", plant_nothing, "a_b_a")
 
     def only_harmless(**more: object) -> list[object]:
