@@ -64,6 +64,8 @@ class Bus:
             "ACKBOX_POLL_SECONDS": "0.2",
             "ACKBOX_TERM_GRACE_SECONDS": "10",
             "ACKBOX_LOG_FORMAT": "json",
+            # The queue's own lines are told at debug only; some tests wait for them.
+            "ACKBOX_LOG_LEVEL": "debug",
             PLAN_VARIABLE: str(self._plan_path),
             TOOL_URL: provider.url,
             "PYTHONPATH": os.pathsep.join([str(PROGRAM.parent), *INHERITED_PATH]),

@@ -21,6 +21,10 @@ from .style_rules import (
 # has a meaning of its own. "path::definition": the reason. An entry that is not needed fails.
 CATCH_ALL_BOUNDARIES: dict[str, str] = {
     "tool_adapters/shell/function_transport.py::_call": "a tool's code: what it raises is Unknown",
+    "tool_adapters/bounded.py::_bounded_result": "a tool's own object: no digest is no doubt",
+    "tool_adapters/storable.py::storable": "a tool's own object: whatever it raises",
+    "tool_adapters/storable.py::storable_text": "a tool's own object: whatever it raises",
+    "tool_adapters/shell/function_transport.py::_Run.perform": "else the call never ends",
     "tool_adapters/compensating.py::plan_compensation": "an adapter's code: raising is an answer",
     "planner/shell/callbacks.py::call": "a plan's code: whatever it raises undoes the bind",
     "workers/shell/tool_driver.py::ToolDriver._ask": "an adapter's code: raising is an answer",

@@ -5,9 +5,6 @@ say, at any moment, to any row, with present and with old fences.
 """
 
 import uuid
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-from enum import Enum
 from typing import Any, ClassVar
 
 import pytest
@@ -41,6 +38,7 @@ from ackbox.outbox.telling import tell
 from .memory_outbox import MemoryOutbox
 from .outboxes import BY_NAME, Outbox, comparable
 from .postgres_outbox import PostgresOutbox
+from .showing import facts, shown
 
 NAMES = ("a", "b")
 OWNERS = tuple(uuid.UUID(int=number) for number in (1, 2, 3))
@@ -370,39 +368,6 @@ def _say(outbox: Outbox, said: Said, what: str, risky: bool, divergence: int | N
         return people.release(said, may_duplicate=risky, divergence=divergence)
     verdict = Verdict.STANDS if what == "stands" else Verdict.UNDONE
     return people.close_divergence(said, divergence or 0, verdict)
-
-
-def shown(value: Any, outbox: Outbox) -> Any:
-    """Return a reply with rows by their place, and without what is a store's own."""
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, dict):
-        return {name: shown(one, outbox) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [shown(one, outbox) for one in value]
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    pairs = dict(_members(value))
-    for name in ("seq", "target", "owner"):
-        if isinstance(pairs.get(name), int):
-            pairs[name] = outbox.seqs().index(pairs[name])
-    return {"is": type(value).__name__, **{n: shown(v, outbox) for n, v in pairs.items()}}
-
-
-def _members(value: Any) -> Iterator[tuple[str, Any]]:
-    for field in fields(value):
-        found = getattr(value, field.name)
-        # Words for people carry seconds and row numbers.
-        if field.name not in ("detail", "seconds_left", "next_step"):
-            yield field.name, float(found) if field.name == "oldest_seconds" else found
-
-
-def facts(outbox: Outbox, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return events or observations with rows by their place; reasons name rows, so left out."""
-    places = {seq: place for place, seq in enumerate(outbox.seqs())}
-    return sorted(
-        (tuple([places.get(row[0], row[0]), *(one for one in row[1:6])]) for row in rows), key=repr
-    )
 
 
 @pytest.mark.timeout(300)

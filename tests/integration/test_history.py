@@ -93,7 +93,7 @@ def test_a_history_tells_everything_of_one_intent_in_order(seeded: Seeded) -> No
     """Both generations and the compensation, events and observations, by time."""
     claim = seeded.unknown("a", PROBED, secret=SECRET)
     seeded.people.landed(Said(claim.seq, "ops", "seen in the inbox", claim.fence), "ref-1")
-    plan = compensation_request("undo", 1, "undo", {"secret": SECRET})
+    plan = compensation_request("undo", 1, "undo", {"secret": SECRET}, ensure_absent=True)
     seeded.order(claim.seq, plan)
     seeded.supersede("a", tool=PROBED, x=2)
     told = seeded.run(lambda c: history(c, seeded.statements, "a"))

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,38 +60,6 @@ if os.fork() == 0:
 os.wait()
 print("allowed", flush=True)
 """
-
-
-@pytest.fixture
-def valkey(tmp_path: Path) -> Iterator[ValkeyProcess]:
-    """Run a server of this test's own."""
-    server = ValkeyProcess(tmp_path)
-    server.start()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def bus(valkey: ValkeyProcess) -> Iterator[TokenBus]:
-    """Return a bus of the default outbox on the server."""
-    bus = TokenBus(valkey.url)
-    yield bus
-    bus.close()
-
-
-@pytest.fixture
-def worker(valkey: ValkeyProcess, tmp_path: Path) -> Iterator[Program]:
-    """Return a stock `rq worker` of lane mail, not yet started, whose gates the test opens."""
-    program = Program(
-        worker_command(valkey.url, "ackbox.mail"),
-        tmp_path,
-        PROBE_DRAIN_GATE=str(tmp_path / "drain-gate"),
-        PROBE_IDLE_GATE=str(tmp_path / "idle-gate"),
-    )
-    (tmp_path / "drain-gate").touch()
-    (tmp_path / "idle-gate").touch()
-    yield program
-    program.kill_group()
 
 
 def test_stock_rq_worker_runs_a_token_and_keeps_nothing(
@@ -269,117 +236,6 @@ def test_a_grace_that_is_over_ends_the_worker(valkey: ValkeyProcess, tmp_path: P
     program.terminate()
     assert program.exit_code() == 0
     assert "idle False" in program.calls()
-
-
-def test_flushall_costs_a_worker_its_entry_for_seconds_only(
-    worker: Program, valkey: ValkeyProcess, bus: TokenBus
-) -> None:
-    """After FLUSHALL the worker lists itself again and drains the next token."""
-    start_and_list(worker, valkey)
-    valkey.client.flushall()
-    assert listed(valkey) == 0
-    eventually(lambda: listed(valkey) == 1, "the worker is listed again", 10)
-    ring_until_drained(worker, bus)
-    assert worker.is_running()
-
-
-def test_redis_killed_in_a_token_and_back_again(
-    worker: Program, valkey: ValkeyProcess, bus: TokenBus, tmp_path: Path
-) -> None:
-    """The drain under way ends, lanes are polled without Redis, then the worker is listed."""
-    (tmp_path / "drain-gate").unlink()
-    start_and_list(worker, valkey)
-    bus.ring("mail", 7)
-    eventually(lambda: "drain default mail 7" in worker.calls(), "the token runs")
-    valkey.kill()
-    (tmp_path / "drain-gate").touch()
-    eventually(lambda: drains(worker) >= 3, "lanes are polled while Redis is gone")
-    assert worker.is_running()
-    valkey.start()
-    eventually(lambda: listed(valkey) == 1, "the worker is listed again")
-    ring_until_drained(worker, bus)
-
-
-def test_a_full_redis_at_start_is_survived(
-    worker: Program, valkey: ValkeyProcess, bus: TokenBus
-) -> None:
-    """Full at start: lanes are polled, and the worker lists itself when there is room."""
-    valkey.fill()
-    worker.start()
-    eventually(lambda: drains(worker) >= 2, "lanes are polled")
-    valkey.empty_out()
-    eventually(lambda: listed(valkey) == 1, "the worker is listed")
-    ring_until_drained(worker, bus)
-
-
-def test_a_redis_that_is_down_at_start_is_survived(
-    valkey: ValkeyProcess, bus: TokenBus, tmp_path: Path
-) -> None:
-    """Started by code instead of by stock `rq worker`, the class needs no Redis to begin."""
-    valkey.kill()
-    worker = Program([sys.executable, "-c", OWN_SCRIPT, valkey.url, "ackbox.mail"], tmp_path)
-    worker.start()
-    try:
-        eventually(lambda: drains(worker) >= 2, "lanes are polled")
-        valkey.start()
-        eventually(lambda: listed(valkey) == 1, "the worker is listed")
-        ring_until_drained(worker, bus)
-        worker.terminate()
-        assert worker.exit_code() == 0
-    finally:
-        worker.kill_group()
-
-
-def test_a_poll_that_finds_no_store_ends_no_worker(valkey: ValkeyProcess, tmp_path: Path) -> None:
-    """Redis away and Postgres away: the worker goes on, and so do its other lanes."""
-    valkey.kill()
-    queues = ["ackbox.storeless", "ackbox.unserved", "ackbox.mail"]
-    worker = Program([sys.executable, "-c", OWN_SCRIPT, valkey.url, *queues], tmp_path).start()
-    try:
-        eventually(lambda: drains(worker) >= 2, "the lane after them is polled")
-        assert "drain default storeless 1000" in worker.calls()
-        assert worker.is_running()
-    finally:
-        worker.kill_group()
-
-
-def test_redis_that_fills_up_in_a_token(
-    worker: Program, valkey: ValkeyProcess, bus: TokenBus, tmp_path: Path
-) -> None:
-    """Case 135: the end of the token cannot be noted; work goes on by polling."""
-    (tmp_path / "drain-gate").unlink()
-    start_and_list(worker, valkey)
-    bus.ring("mail", 7)
-    eventually(lambda: "drain default mail 7" in worker.calls(), "the token runs")
-    valkey.fill()
-    (tmp_path / "drain-gate").touch()
-    eventually(lambda: drains(worker) >= 3, "lanes are polled")
-    valkey.empty_out()
-    ring_until_drained(worker, bus)
-    worker.terminate()
-    assert worker.exit_code() == 0
-
-
-def test_sigterm_while_redis_is_gone(worker: Program, valkey: ValkeyProcess) -> None:
-    """A worker without Redis still stops in order, with exit code 0."""
-    start_and_list(worker, valkey)
-    valkey.kill()
-    eventually(lambda: drains(worker) >= 1, "lanes are polled")
-    worker.terminate()
-    assert worker.exit_code() == 0
-    assert "idle True" in worker.calls()
-
-
-def test_a_frozen_redis_holds_up_neither_work_nor_sigterm(
-    worker: Program, valkey: ValkeyProcess
-) -> None:
-    """A server that accepts and never answers: lanes are polled, and SIGTERM ends in order."""
-    start_and_list(worker, valkey)
-    valkey.signal(signal.SIGSTOP)
-    eventually(lambda: drains(worker) >= 1, "lanes are polled")
-    worker.terminate()
-    assert worker.exit_code() == 0
-    assert "idle True" in worker.calls()
 
 
 def test_an_abandoned_token_is_counted_and_never_runs_again(
