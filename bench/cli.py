@@ -17,7 +17,7 @@ def bench_group() -> None:
 
 @bench_group.command("throughput")
 @click.option("--intents", default=10_000, show_default=True, type=click.IntRange(200))
-@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64))
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 64))
 @click.option("--batch", default=64, show_default=True, type=click.IntRange(1, 1000))
 @click.option("--in-flight-max", default=200, show_default=True, type=click.IntRange(1, 10_000))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -39,7 +39,7 @@ class Load:
     """What to run. `batch` is the ceiling's batch; the bus chooses its own by load."""
 
     intents: int = 10_000
-    workers: int = 1
+    workers: int = 2
     batch: int = 64
     in_flight_max: int = 200
     deadline_seconds: float = 120.0
