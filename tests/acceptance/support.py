@@ -82,6 +82,10 @@ class Bus:
         self.children.append(child)
         return child
 
+    def environ(self, **environ: str) -> dict[str, str]:
+        """Return the environment of this bus for a process that a test starts by itself."""
+        return {**os.environ, **self._environ, **environ}
+
     def set_limits(self, **limits: float) -> None:
         """Change limits for the processes that are started from now on."""
         both = LIMITS | limits
