@@ -35,12 +35,12 @@ class ReapStore:
 
     def ready_lanes(self, row_limit: int) -> tuple[ReadyLane, ...]:
         """Return lanes with claimable rows; each lane's count stops at `row_limit`."""
-        rows = self._read("ready_lanes", {"row_limit": row_limit})
+        rows = self._rows("ready_lanes", {"row_limit": row_limit})
         return tuple(ReadyLane(row["lane"], row["ready"], float(row["oldest"])) for row in rows)
 
     def find_overdue(self, limit: int) -> tuple[int, ...]:
         """Return at most `limit` seqs that look overdue; nothing is locked."""
-        return tuple(row["seq"] for row in self._read("find_overdue", {"batch_limit": limit}))
+        return tuple(row["seq"] for row in self._rows("find_overdue", {"batch_limit": limit}))
 
     def reap(self, seqs: Sequence[int]) -> tuple[tuple[str, str], ...]:
         """Move overdue rows, each judged under its lock; returns (edge, lane) of those moved."""
@@ -70,19 +70,16 @@ class ReapStore:
         At most `limit` batches a statement, but as many statements as it takes, up to a bound:
         every claim leaves a batch, and each one left behind makes the next `find_overdue` slower.
         """
-        self._write("retire_workers", {})
+        self._rows("retire_workers", {})
         total = 0
         for _ in range(TIDY_STATEMENTS):
-            closed = len(self._write("close_batches", {"batch_limit": limit}))
+            closed = len(self._rows("close_batches", {"batch_limit": limit}))
             total += closed
             if closed < limit:
                 break
         return total
 
-    def _read(self, name: str, values: Mapping[str, Any]) -> list[RowMapping]:
-        return self._write(name, values)
-
-    def _write(self, name: str, values: Mapping[str, Any]) -> list[RowMapping]:
+    def _rows(self, name: str, values: Mapping[str, Any]) -> list[RowMapping]:
         statement, limits = self._statements.named(name)
         return self._database.run(
             lambda connection: list(connection.execute(statement, {**limits, **values}).mappings())
