@@ -213,6 +213,12 @@ class Bus:
         what = f"{intent.intent_id} is parked"
         wait_until(lambda: self.row(intent)["parked_at"] is not None, DEADLINE_SECONDS, what)
 
+    def wait_effect(self, *intents: Intent) -> None:
+        """Wait until the tool has counted one effect of each; their rows may lag behind."""
+        what = f"{len(intents)} calls have had their effect"
+        once = [1] * len(intents)
+        wait_until(lambda: self.effects(*intents) == once, DEADLINE_SECONDS, what)
+
     def events(self, intent: Intent, name: str | None = None) -> list[RowMapping]:
         """Return a row's events in order, or those of one name."""
         found = self.sql("SELECT * FROM {s}.event WHERE seq = :seq ORDER BY event_id",
