@@ -9,7 +9,7 @@ import atexit
 
 from ..outbox.shell.attempt_store import AttemptStore
 from ..outbox.shell.claim_store import ClaimStore
-from ..workers.shell.fault_points import FaultPoints
+from ..outbox.shell.fault_points import FaultPoints
 from ..workers.shell.heartbeat import Heartbeat
 from ..workers.shell.lane_drainer import ProcessDrainer
 from ..workers.shell.runner import Runner

@@ -17,7 +17,7 @@ from rq import Queue, Retry
 from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
 
-from ...workers.shell.fault_points import PLAN_VARIABLE
+from ...outbox.shell.fault_points import PLAN_VARIABLE
 from .driver import PATIENCE_SECONDS, TICK_SECONDS, WINDOW
 from .faults import KillPlan
 from .naive_job import RETRIES, call_tool, request_key

@@ -16,7 +16,7 @@ from rq import Queue, Worker, get_current_job
 from rq.executions import Execution
 from rq.job import Job
 
-from ...workers.shell.fault_points import FaultPoints
+from ...outbox.shell.fault_points import FaultPoints
 from ...workers.shell.signals import watch_parent
 
 RETRIES = 3

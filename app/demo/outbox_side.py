@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
+from ...outbox.shell.fault_points import PLAN_VARIABLE
 from ...outbox.shell.redis_bus import TokenBus, queue_name
 from ...planner.shell.planner import Planner
 from ...tool_adapters.registry import Registry
-from ...workers.shell.fault_points import PLAN_VARIABLE
 from ..parts import Parts, build_parts
 from ..roles import Role, start_consumer, start_reaper, start_reconciler, start_relay
 from ..rq_process import child_environ

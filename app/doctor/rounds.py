@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from ...outbox.errors import AckboxError, ConfigError
 from ...outbox.shell.database import Database
+from ...outbox.shell.fault_points import PLAN_VARIABLE
 from ...outbox.shell.statements import Statements
 from ...tool_adapters.registry import Registry
-from ...workers.shell.fault_points import PLAN_VARIABLE
 from ..loading import loading
 from ..parts import checked_limits, load_registry, own_database
 from ..settings import Settings, unknown_variables

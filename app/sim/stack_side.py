@@ -26,6 +26,7 @@ from rq import Queue
 from sqlalchemy import Connection, text
 
 from ...outbox.shell.database import Database
+from ...outbox.shell.fault_points import PLAN_VARIABLE
 from ...outbox.shell.migrate import upgrade
 from ...outbox.shell.people_store import PeopleStore
 from ...outbox.shell.redis_bus import TokenBus, queue_name, results_queue_name
@@ -35,7 +36,6 @@ from ...sim.shell.stack_tools import TOOLS_PLACE, stack_tools, write_tools
 from ...sim.tool_specs import ToolSpec
 from ...tool_adapters.registry import Registry
 from ...tool_adapters.shell.fake_server import FakeServer
-from ...workers.shell.fault_points import PLAN_VARIABLE
 from ..parts import Parts, build_parts, own_database
 from ..roles import Role, start_consumer, start_reaper, start_reconciler, start_relay
 from ..rq_process import COMMAND, child_environ

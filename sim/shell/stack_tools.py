@@ -14,6 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from ...outbox.shell.fault_points import PLAN_VARIABLE
 from ...tool_adapters.contract import (
     Adapter,
     Call,
@@ -22,7 +23,6 @@ from ...tool_adapters.contract import (
     ProbeAnswer,
     Request,
 )
-from ...workers.shell.fault_points import PLAN_VARIABLE
 from ..tool_specs import BASE_URL, ToolSpec, VirtualTool, adapter_of
 
 TOOLS_PLACE = f"{__name__}:build"

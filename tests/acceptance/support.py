@@ -17,8 +17,8 @@ from sqlalchemy import Connection, RowMapping, text
 
 from ackbox.outbox.intent import Intent
 from ackbox.outbox.shell.database import Database
+from ackbox.outbox.shell.fault_points import PLAN_VARIABLE
 from ackbox.planner.shell.planner import Planner
-from ackbox.workers.shell.fault_points import PLAN_VARIABLE
 
 from ..integration.valkey_process import INHERITED_PATH
 from ..support.waiting import wait_until

@@ -8,8 +8,8 @@ from ackbox.app.demo.schedule import KEYLESS_POINTS, POINTS, aim, draw_schedule,
 from ackbox.app.demo.tools import demo_tools
 from ackbox.outbox.contract import KeyKind, ProbeStrength
 from ackbox.outbox.defaults import Limits, broken_constraints
+from ackbox.outbox.shell import fault_points
 from ackbox.tool_adapters.registry import Registry
-from ackbox.workers.shell import fault_points
 
 SIZES = [(6, 1), (12, 3), (60, 15), (60, 38), (200, 100), (60, 0)]
 

@@ -28,11 +28,11 @@ from ...outbox.commands import (
 )
 from ...outbox.errors import StoreUnavailable
 from ...outbox.shell.attempt_store import LOCKED_ROW, AttemptStore
+from ...outbox.shell.fault_points import FaultPoints
 from ...tool_adapters.contract import Evidence, OverLimit
 from ..attempt import OWNER_DOUBTFUL, SHUTDOWN, attempt, conclude
 from ..commands import Exchange
 from .coalescer import Coalescer
-from .fault_points import FaultPoints
 from .slots import LaneSlots
 from .tool_driver import Timing, ToolDriver, place_of
 

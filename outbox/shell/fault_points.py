@@ -1,4 +1,4 @@
-"""Named places in an attempt where a test or the demo may end or stop this process.
+"""Named places in an attempt and in a bind where a test or the demo may end or stop this process.
 
 Inert unless `ACKBOX_FAULT_PLAN` names a plan file: a JSON list of {"point", "intent_id", "action"}.
 Each entry fires once over all processes: the one that creates its marker file beside the plan.
@@ -17,6 +17,13 @@ PLAN_VARIABLE = "ACKBOX_FAULT_PLAN"
 POINTS = ("before_send", "after_mark", "after_effect", "before_settle", "after_settle")
 """In order: claimed and built; marked, nothing on the wire; the tool has answered; the outcome is
 known, not stored; stored, nobody told."""
+CONSUMER_POINTS = (
+    "before_bind", "in_bind", "before_bind_commit", "after_bind",
+    "before_hand_over", "after_hand_over", "after_handed", "before_tell", "after_tell",
+)  # fmt: skip
+"""In order: settled and taken; bound in an open transaction; on_bound has returned in it; the bind
+is durable; leased for after_bound; that has returned; that is on record, its batch is not; leased
+for on_told; that has returned."""
 _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
