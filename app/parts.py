@@ -18,7 +18,7 @@ from ..outbox.shell.claim_store import Incarnation, served_name
 from ..outbox.shell.database import Database
 from ..outbox.shell.redis_bus import TokenBus
 from ..outbox.shell.statements import Statements
-from ..tool_adapters.registry import Registry
+from ..tool_adapters.registry import Tools
 from .settings import Settings
 
 
@@ -30,7 +30,7 @@ class Parts:
     limits: Limits
     statements: Statements
     database: Database
-    registry: Registry
+    registry: Tools
     bus: TokenBus | None
     worker_id: UUID
 
@@ -78,9 +78,9 @@ def checked_limits(settings: Settings) -> Limits:
     return limits
 
 
-def load_registry(settings: Settings, limits: Limits) -> Registry:
+def load_registry(settings: Settings, limits: Limits) -> Tools:
     """Load the tools that settings and installed packages name. Raises ConfigError."""
-    registry = Registry()
+    registry = Tools()
     registry.load_entry_points()
     for place in settings.tools:
         registry.load(place)

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from ..outbox.contract import KeyKind
 from ..tool_adapters.contract import HttpEvidence, HttpRequest, Phase
-from ..tool_adapters.registry import Registry
+from ..tool_adapters.registry import Tools
 from .clock import VirtualClock
 from .tool_specs import DUPLICATE, MARKER, ToolSpec, adapter_of
 
@@ -75,7 +75,7 @@ class VirtualTools:
         self._clock = clock
         adapters = {name: adapter_of(spec, self.specs) for name, spec in self.specs.items()}
         self.adapters = adapters
-        self.registry = Registry(adapters.values())
+        self.registry = Tools(*adapters.values())
         self.effects: dict[int, Effect] = {}
         self.standing: dict[int, int] = {}
         """Number of effects that stand, by the row that asked for them."""

@@ -17,14 +17,14 @@ from ..outbox.compensate import (
 from ..outbox.errors import InvalidIntent
 from ..outbox.model import Refusal
 from .contract import CompensationPlan, CompensationTarget, NoHandle
-from .registry import Registry
+from .registry import Tools
 
 PLAN_FAILED = "plan_failed"
 """The adapter could not say how its effect is undone: a person's turn."""
 
 
 def plan_compensation(
-    registry: Registry, tool: str, version: int, target: Target
+    registry: Tools, tool: str, version: int, target: Target
 ) -> CompensationRequest | Refusal:
     """Return the request that undoes a target, or why its adapter gives none.
 
@@ -46,7 +46,7 @@ def plan_compensation(
     return _request(registry, plan)
 
 
-def _request(registry: Registry, plan: CompensationPlan) -> CompensationRequest | Refusal:
+def _request(registry: Tools, plan: CompensationPlan) -> CompensationRequest | Refusal:
     undoing = registry.latest(plan.tool)
     if undoing is None:
         return Refusal(TOOL_UNKNOWN, f"{plan.tool} is not known here")

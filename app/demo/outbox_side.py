@@ -15,7 +15,7 @@ from uuid import uuid4
 from ...outbox.shell.fault_points import PLAN_VARIABLE
 from ...outbox.shell.redis_bus import TokenBus, queue_name
 from ...planner.shell.planner import Planner
-from ...tool_adapters.registry import Registry
+from ...tool_adapters.registry import Tools
 from ..parts import Parts, build_parts
 from ..roles import Role, start_consumer, start_reaper, start_reconciler, start_relay
 from ..rq_process import child_environ
@@ -85,7 +85,7 @@ def outbox_side(
 ) -> Iterator[OutboxSide]:
     """Run pool, roles and consumer until the block ends, however it ends."""
     parts = build_parts(settings, name="ackbox demo")
-    parts = replace(parts, registry=Registry(demo_tools(provider_url)))
+    parts = replace(parts, registry=Tools(*demo_tools(provider_url)))
     redis_url = revealed(settings.redis_url)
     with ExitStack() as stack:
         stack.callback(parts.database.dispose)

@@ -13,7 +13,7 @@ from ...outbox.defaults import Limits
 from ...outbox.shell.claim_store import served_name
 from ...outbox.shell.database import Database
 from ...outbox.shell.statements import Statements
-from ...tool_adapters.registry import Registry
+from ...tool_adapters.registry import Tools
 from ..parts import host_name
 from ..roles import LANE_ALARM_SECONDS
 from .finding import FAIL, OK, WARN, Finding
@@ -29,7 +29,7 @@ _MISSING = {
 
 
 def check_outbox(
-    database: Database, statements: Statements, registry: Registry, limits: Limits
+    database: Database, statements: Statements, registry: Tools, limits: Limits
 ) -> Iterator[Finding]:
     """Yield what the rows show."""
     seen = _Seen(database, statements, limits)
@@ -96,7 +96,7 @@ def _roles(seen: _Seen) -> Iterator[Finding]:
         yield Finding(FAIL, f"role_{role}", f"no {role} has beaten {since}: {loss}", step)
 
 
-def _unserved(seen: _Seen, registry: Registry) -> Iterator[Finding]:
+def _unserved(seen: _Seen, registry: Tools) -> Iterator[Finding]:
     waiting = seen.rows("unserved_tools", {"row_limit": ROW_LIMIT})
     for row in waiting:
         text = f"{row['tool']} version {row['tool_version']} is waited for by {row['waiting']} of "
@@ -116,7 +116,7 @@ def _unserved(seen: _Seen, registry: Registry) -> Iterator[Finding]:
             yield Finding(WARN, "tool_unserved", text, step)
 
 
-def _declarations(seen: _Seen, registry: Registry) -> Iterator[Finding]:
+def _declarations(seen: _Seen, registry: Tools) -> Iterator[Finding]:
     declared = {tool: known for tool, known in seen.declared().items() if known.served}
     for tool, known in sorted(declared.items()):
         if not known.reconciled and _has_rungs(known.contract):

@@ -9,7 +9,7 @@ from ...outbox.errors import AckboxError, ConfigError
 from ...outbox.shell.database import Database
 from ...outbox.shell.fault_points import PLAN_VARIABLE
 from ...outbox.shell.statements import Statements
-from ...tool_adapters.registry import Registry
+from ...tool_adapters.registry import Tools
 from ..loading import loading
 from ..parts import checked_limits, load_registry, own_database
 from ..settings import Settings, unknown_variables
@@ -47,7 +47,7 @@ def _services(settings: Settings, database: Database, statements: Statements) ->
         fits = schema.level != FAIL
         yield schema
     yield from check_redis(settings)
-    registry = Registry()
+    registry = Tools()
     try:
         with loading():
             registry = load_registry(settings, limits)

@@ -34,7 +34,7 @@ from ...planner.shell.planner import Planner
 from ...sim.shell.stack_map import StackPlan
 from ...sim.shell.stack_tools import TOOLS_PLACE, stack_tools, write_tools
 from ...sim.tool_specs import ToolSpec
-from ...tool_adapters.registry import Registry
+from ...tool_adapters.registry import Tools
 from ...tool_adapters.shell.fake_server import FakeServer
 from ..parts import Parts, build_parts, own_database
 from ..roles import Role, start_consumer, start_reaper, start_reconciler, start_relay
@@ -198,7 +198,7 @@ def stack_side(
         upgrade(_revealed(own.direct_url), schema=own.schema_name, outbox=own.outbox)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ackbox-replay-")))
         provider = stack.enter_context(FakeServer())
-        parts = _stack_parts(own, Registry(stack_tools(specs, provider.url)))
+        parts = _stack_parts(own, Tools(*stack_tools(specs, provider.url)))
         stack.callback(parts.dispose)
         stack.callback(_clear, parts, own)
         bus = TokenBus(_revealed(own.redis_url), own.outbox)
@@ -214,7 +214,7 @@ def stack_side(
         yield side
 
 
-def _stack_parts(own: Settings, registry: Registry) -> StackParts:
+def _stack_parts(own: Settings, registry: Tools) -> StackParts:
     built = replace(build_parts(own, name="ackbox sim replay"), registry=registry)
     return StackParts(**{one.name: getattr(built, one.name) for one in fields(built)})
 

@@ -19,7 +19,7 @@ from ...outbox.shell.planner_store import PlannerStore, intent_of
 from ...outbox.shell.rows import RowReader
 from ...outbox.shell.statements import Statements
 from ...tool_adapters.compensating import plan_compensation
-from ...tool_adapters.registry import Registry
+from ...tool_adapters.registry import Tools
 
 
 class Compensator:
@@ -31,7 +31,7 @@ class Compensator:
         self._store = store
 
     def order(
-        self, connection: Connection, address: Address, tools: Registry
+        self, connection: Connection, address: Address, tools: Tools
     ) -> Intent | Refusal | None:
         """Return the compensation's intent, or a refusal; None where nothing had been sent.
 

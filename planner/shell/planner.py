@@ -26,7 +26,7 @@ from ...outbox.shell.statements import Statements
 from ...outbox.telling import tell
 from ...outbox.told import CancelRecorded, InFlight, Told
 from ...tool_adapters.contract import IntentDraft
-from ...tool_adapters.registry import Registry
+from ...tool_adapters.registry import Tools
 from ..options import PutOptions, checked_content, checked_draft
 from ..refusals import refused
 from .bell import PlannerBell, TokenRinger
@@ -313,7 +313,7 @@ class Planner:
         self,
         name: StepName,
         *,
-        tools: Registry,
+        tools: Tools,
         namespace: str | None = None,
         on: On | None = None,
     ) -> Intent | Told:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .planner.shell.planner import Planner
     from .tool_adapters.contract import Absent, Found, Inconclusive, IntentDraft
     from .tool_adapters.function import ToolCall, strong, tool, weak
-    from .tool_adapters.registry import Registry
+    from .tool_adapters.registry import Tools
 
 _PLACES = {
     "outbox.contract": "Echo Key client_id idempotent",
@@ -60,7 +60,7 @@ _PLACES = {
     "planner.shell.planner": "Planner",
     "tool_adapters.contract": "Absent Found Inconclusive IntentDraft",
     "tool_adapters.function": "ToolCall strong tool weak",
-    "tool_adapters.registry": "Registry",
+    "tool_adapters.registry": "Tools",
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
 
@@ -93,11 +93,11 @@ __all__ = [
     "Planner",
     "ProtocolViolation",
     "Refused",
-    "Registry",
     "StoreUnavailable",
     "Superseded",
     "Told",
     "ToolCall",
+    "Tools",
     "Unknown",
     "UnknownOutcome",
     "client_id",

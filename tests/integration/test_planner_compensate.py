@@ -12,7 +12,7 @@ from ackbox.outbox.outcome import Applied
 from ackbox.outbox.told import Cancelled, Committed, Failed, InFlight
 from ackbox.tool_adapters.contract import CompensationPlan, CompensationTarget
 from ackbox.tool_adapters.function import tool
-from ackbox.tool_adapters.registry import Registry
+from ackbox.tool_adapters.registry import Tools
 
 from .planner_support import TOOL, World
 
@@ -40,7 +40,7 @@ def delete_ticket(call: Any, *, id: str) -> None:
     """Close a ticket."""
 
 
-TOOLS = Registry([create_ticket, delete_ticket])
+TOOLS = Tools(create_ticket, delete_ticket)
 
 
 def test_compensate_inserts_one_open_compensation(world: World) -> None:
@@ -64,7 +64,7 @@ def test_compensate_inserts_one_open_compensation(world: World) -> None:
 def test_what_was_not_sent_is_withdrawn_instead(world: World) -> None:
     """Nothing happened, so there is nothing to undo, and no intent is inserted."""
     intent = world.put()
-    assert isinstance(world.planner.compensate(intent, tools=Registry()), Cancelled)
+    assert isinstance(world.planner.compensate(intent, tools=Tools()), Cancelled)
     assert world.one("SELECT count(*) FROM {s}.intent") == 1
 
 
@@ -94,8 +94,8 @@ def test_compensating_needs_the_tool_and_a_way(world: World) -> None:
 
     done = world.to(State.COMMITTED, world.put())
     for tools, code in (
-        (Registry(), "tool_unknown"),
-        (Registry([without_undo]), "no_compensation"),
+        (Tools(), "tool_unknown"),
+        (Tools(without_undo), "no_compensation"),
     ):
         with pytest.raises(Refused) as error:
             world.planner.compensate(done, tools=tools)

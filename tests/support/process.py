@@ -14,7 +14,7 @@ from ackbox.outbox.shell.attempt_store import AttemptStore
 from ackbox.outbox.shell.bell import Bell
 from ackbox.outbox.shell.claim_store import Incarnation
 from ackbox.tool_adapters.function import FunctionTool, tool
-from ackbox.tool_adapters.registry import Registry
+from ackbox.tool_adapters.registry import Tools
 from ackbox.workers.shell.lane_drainer import ProcessDrainer
 from ackbox.workers.shell.runner import Runner
 from ackbox.workers.shell.slots import LaneSlots
@@ -49,7 +49,7 @@ class Process:
         self.outbox = Seeded(url)
         self.owner = uuid.uuid4()
         self.doubtful = False
-        registry = Registry(tools)
+        registry = Tools(*tools)
         contracts = self.outbox.claims.contract_ids(registry.contracts())
         self.lanes = ("default", "slow", *registry.lanes())
         self.outbox.claims.register(

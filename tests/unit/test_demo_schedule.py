@@ -9,7 +9,7 @@ from ackbox.app.demo.tools import demo_tools
 from ackbox.outbox.contract import KeyKind, ProbeStrength
 from ackbox.outbox.defaults import Limits, broken_constraints
 from ackbox.outbox.shell import fault_points
-from ackbox.tool_adapters.registry import Registry
+from ackbox.tool_adapters.registry import Tools
 
 SIZES = [(6, 1), (12, 3), (60, 15), (60, 38), (200, 100), (60, 0)]
 
@@ -85,7 +85,7 @@ def test_the_limits_of_a_run_contradict_nothing() -> None:
     """The short limits satisfy the constraints that are checked at start."""
     limits = Limits(**LIMITS)  # type: ignore[arg-type]
     assert broken_constraints(limits) == []
-    assert Registry(demo_tools("http://127.0.0.1:1")).problems(limits) == []
+    assert Tools(*demo_tools("http://127.0.0.1:1")).problems(limits) == []
 
 
 def test_the_tools_promise_three_different_things() -> None:

@@ -31,7 +31,7 @@ from ..function import PROBE, FunctionTool, ToolCall
 from .boottime import boottime_seconds
 
 Lookup = Callable[[str, int], Any]
-"""From tool and version to its adapter, such as `Registry.lookup`."""
+"""From tool and version to its adapter, such as `Tools.lookup`."""
 IDLE_THREADS_LIMIT = 64
 """Threads kept for the next calls; more calls at once get threads that end with them."""
 

@@ -26,7 +26,7 @@ from ...tool_adapters.contract import (
     NotWritten,
     Prepared,
 )
-from ...tool_adapters.registry import Registry
+from ...tool_adapters.registry import Tools
 from ...tool_adapters.shell.boottime import boottime_seconds
 from ...tool_adapters.shell.function_transport import FunctionTransport
 from ...tool_adapters.shell.http_transport import HttpTransport
@@ -57,7 +57,7 @@ class Timing:
 class ToolDriver:
     """The adapters and transports of one process."""
 
-    def __init__(self, registry: Registry, limits: Limits) -> None:
+    def __init__(self, registry: Tools, limits: Limits) -> None:
         self._registry = registry
         self._limits = limits
         self._http = HttpTransport()

@@ -22,7 +22,7 @@ from ackbox.tool_adapters.contract import (
 )
 from ackbox.tool_adapters.fake_tools import fake_charge
 from ackbox.tool_adapters.function import FunctionTool, ToolCall, strong, tool
-from ackbox.tool_adapters.registry import Registry
+from ackbox.tool_adapters.registry import Tools
 from ackbox.tool_adapters.shell.boottime import boottime_seconds
 from ackbox.tool_adapters.shell.function_transport import FunctionTransport
 from ackbox.tool_adapters.shell.transports import Transports
@@ -31,12 +31,12 @@ WAIT_SECONDS = 5.0
 
 
 @pytest.fixture
-def registry() -> Registry:
-    return Registry()
+def registry() -> Tools:
+    return Tools()
 
 
 @pytest.fixture
-def transport(registry: Registry) -> Iterator[FunctionTransport]:
+def transport(registry: Tools) -> Iterator[FunctionTransport]:
     calls = FunctionTransport(registry.lookup)
     yield calls
     calls.close()
@@ -56,7 +56,7 @@ def exchange(
 
 
 def test_a_function_gets_its_call_and_its_arguments(
-    registry: Registry, transport: FunctionTransport
+    registry: Tools, transport: FunctionTransport
 ) -> None:
     """Key, identity, count and the time that is left."""
     seen: list[Any] = []
@@ -75,7 +75,7 @@ def test_a_function_gets_its_call_and_its_arguments(
 
 @pytest.mark.parametrize("error", [ValueError("secret"), KeyboardInterrupt(), SystemExit(3)])
 def test_whatever_it_raises_is_its_answer(
-    registry: Registry, transport: FunctionTransport, error: BaseException
+    registry: Tools, transport: FunctionTransport, error: BaseException
 ) -> None:
     """A tool cannot end the worker, and the message of its error is not repeated."""
 
@@ -91,7 +91,7 @@ def test_whatever_it_raises_is_its_answer(
     assert "secret" not in repr(evidence)
 
 
-def test_raising_not_applied_is_proof(registry: Registry, transport: FunctionTransport) -> None:
+def test_raising_not_applied_is_proof(registry: Tools, transport: FunctionTransport) -> None:
     """The one exception that says what happened."""
 
     @tool("t")
@@ -105,7 +105,7 @@ def test_raising_not_applied_is_proof(registry: Registry, transport: FunctionTra
 
 
 def test_an_overrun_returns_at_the_limit_and_its_end_is_late_evidence(
-    registry: Registry, transport: FunctionTransport
+    registry: Tools, transport: FunctionTransport
 ) -> None:
     """The thread runs on; what it returns is handed over exactly once."""
     go_on, told = threading.Event(), threading.Event()
@@ -131,7 +131,7 @@ def test_an_overrun_returns_at_the_limit_and_its_end_is_late_evidence(
     assert late == [Returned("0.0")]
 
 
-def test_a_call_in_time_is_never_late(registry: Registry, transport: FunctionTransport) -> None:
+def test_a_call_in_time_is_never_late(registry: Tools, transport: FunctionTransport) -> None:
     """Evidence arrives one way or the other, for many calls that end around their limit."""
     late: list[Evidence] = []
     pause = threading.Event()
@@ -159,7 +159,7 @@ def test_a_call_in_time_is_never_late(registry: Registry, transport: FunctionTra
 
 
 def test_past_the_send_deadline_nothing_is_called(
-    registry: Registry, transport: FunctionTransport
+    registry: Tools, transport: FunctionTransport
 ) -> None:
     """The check stands right before the call."""
     called: list[int] = []
@@ -171,7 +171,7 @@ def test_past_the_send_deadline_nothing_is_called(
 
 
 def test_what_this_worker_cannot_call_was_not_called(
-    registry: Registry, transport: FunctionTransport
+    registry: Tools, transport: FunctionTransport
 ) -> None:
     """Unknown tool, another kind of adapter, arguments of another signature."""
     known = tool("t")(lambda call, *, a: None)
@@ -184,7 +184,7 @@ def test_what_this_worker_cannot_call_was_not_called(
 
 
 def test_a_probe_function_is_called_in_its_place(
-    registry: Registry, transport: FunctionTransport
+    registry: Tools, transport: FunctionTransport
 ) -> None:
     """With the same call and arguments, and never the effect."""
     called: list[str] = []
@@ -207,7 +207,7 @@ def test_a_probe_function_is_called_in_its_place(
 
 
 def test_a_coroutine_that_slips_through_is_not_taken_for_success(
-    registry: Registry, transport: FunctionTransport
+    registry: Tools, transport: FunctionTransport
 ) -> None:
     """A plain function that returns one ran nothing of it."""
 
@@ -222,7 +222,7 @@ def test_a_coroutine_that_slips_through_is_not_taken_for_success(
 
 
 def test_threads_are_used_again_and_end_with_the_transport(
-    registry: Registry, transport: FunctionTransport
+    registry: Tools, transport: FunctionTransport
 ) -> None:
     """A thousand calls in a row need a handful of threads."""
     threads: set[int] = set()
@@ -239,7 +239,7 @@ def test_threads_are_used_again_and_end_with_the_transport(
         threading.Event().wait(0.01)
 
 
-def test_transports_choose_by_the_kind_of_request(registry: Registry) -> None:
+def test_transports_choose_by_the_kind_of_request(registry: Tools) -> None:
     """One exchange for HTTP requests and function calls."""
     note = tool("t")(lambda call: 7)
     registry.register(note)

@@ -13,7 +13,7 @@ from ackbox.outbox.defaults import DEFAULTS
 from ackbox.outbox.errors import ConfigError
 from ackbox.tool_adapters.fake_tools import fake_mail, fake_ticket, fake_tools
 from ackbox.tool_adapters.function import tool
-from ackbox.tool_adapters.registry import ENTRY_POINT_GROUP, Registry
+from ackbox.tool_adapters.registry import ENTRY_POINT_GROUP, Tools
 
 BASE = "http://tool.test"
 
@@ -32,14 +32,14 @@ def tools_module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def names(registry: Registry) -> list[str]:
+def names(registry: Tools) -> list[str]:
     return [contract.tool for contract in registry.contracts()]
 
 
 def test_the_same_adapter_twice_is_one_and_another_is_refused() -> None:
     """A module that imports a tool offers it a second time; two tools of a name are a mistake."""
     one = tool("a")(lambda call: None)
-    registry = Registry([one, one])
+    registry = Tools(one, one)
     assert registry.lookup("a", 1) is one
     with pytest.raises(ConfigError, match="a version 1"):
         registry.register(tool("a")(lambda call: None))
@@ -65,7 +65,7 @@ def test_the_same_adapter_twice_is_one_and_another_is_refused() -> None:
 )
 def test_tools_are_loaded_by_place(place: str, expected: list[str]) -> None:
     """A whole module, one tool, a list, or a factory."""
-    registry = Registry()
+    registry = Tools()
     registry.load(place)
     assert names(registry) == expected
 
@@ -77,7 +77,7 @@ def test_tools_are_loaded_by_place(place: str, expected: list[str]) -> None:
 )
 def test_a_place_without_tools_is_refused(place: str) -> None:
     """With the place named, and nothing registered."""
-    registry = Registry()
+    registry = Tools()
     with pytest.raises(ConfigError, match="No tools can be loaded"):
         registry.load(place)
     assert registry.contracts() == []
@@ -94,7 +94,7 @@ def test_entry_points_of_our_group_are_loaded() -> None:
             EntryPoint("a", "planted_tools:several", ENTRY_POINT_GROUP),
         ]
 
-    registry = Registry()
+    registry = Tools()
     registry.load_entry_points(find)
     assert names(registry) == ["mails.send", "tickets.create"]
     assert registry.lanes() == ["mails", "tickets"]
@@ -103,6 +103,6 @@ def test_entry_points_of_our_group_are_loaded() -> None:
 def test_contradictions_are_named() -> None:
     """An ensure-absent undo needs a strong probe; retention must cover the key window."""
     bad = tool("a", compensation=lambda target: None, ensure_absent=True)(lambda call: None)  # type: ignore[arg-type, return-value]
-    registry = Registry([bad])
+    registry = Tools(bad)
     assert registry.problems() == ["a: an ensure-absent compensation needs a strong probe"]
-    assert Registry(fake_tools(BASE)).problems(replace(DEFAULTS, retention_seconds=1)) == []
+    assert Tools(*fake_tools(BASE)).problems(replace(DEFAULTS, retention_seconds=1)) == []
