@@ -42,6 +42,15 @@ class Limits:
     backoff_base_seconds: float = _limit(1, "first delay; doubles with full jitter")
     backoff_cap_seconds: float = _limit(300, "longest delay")
     lock_timeout_seconds: float = _limit(0.5, "longest wait for another transaction's row lock")
+    retry_ratio: float = _limit(0.2, "retries and resends that one first send of a tool pays for")
+    retry_floor_seconds: float = _limit(10, "time that pays a tool for one retry or resend more")
+    breaker_window_seconds: float = _limit(60, "a tool's outcomes are counted for this long")
+    breaker_share: float = _limit(0.5, "share of bad outcomes at which a tool's breaker opens")
+    breaker_open_seconds: float = _limit(30, "first time that a breaker stays open; doubles")
+    breaker_open_cap_seconds: float = _limit(300, "longest time that a breaker stays open")
+    breaker_trial_seconds: float = _limit(90, "a trial send without an outcome is given up")
+    retry_burst: int = _count(10, "retries and resends that a tool can save up, and begins with")
+    breaker_outcomes: int = _count(5, "fewest outcomes in a window at which a breaker may open")
     max_sends: int = _count(20, "send marks of one intent generation")
     max_resends: int = _count(6, "same-key resends and reconciler's clears")
     max_claims: int = _count(5, "lapses of a row claimed alone before it is poisoned")
@@ -61,6 +70,18 @@ def broken_constraints(limits: Limits) -> list[str]:
         problems.append("retention must not be shorter than redelivery_window")
     if limits.backoff_cap_seconds < limits.backoff_base_seconds:
         problems.append("backoff_cap must not be shorter than backoff_base")
+    return problems + _broken_throttles(limits)
+
+
+def _broken_throttles(limits: Limits) -> list[str]:
+    problems = []
+    if not (limits.retry_floor_seconds > 0 and limits.retry_burst >= 1):
+        # A budget that nothing fills without first sends would keep the last rows for ever.
+        problems.append("retry_floor must be a time above zero, and retry_burst at least 1")
+    if not (limits.retry_ratio >= 0 and 0 < limits.breaker_share <= 1):
+        problems.append("retry_ratio must not be negative, breaker_share above 0 and at most 1")
+    if not 0 < limits.breaker_open_seconds <= limits.breaker_open_cap_seconds:
+        problems.append("breaker_open must be above zero and not longer than breaker_open_cap")
     return problems
 
 

@@ -71,6 +71,14 @@ def attempt(claim: Claimed) -> Steps:
     Before the mark every trouble gives the row back (or refuses it with proof); after the mark the
     outcome is recorded, whatever it is.
     """
+    sent = yield from send_once(claim)
+    if isinstance(sent, Recorded):
+        return sent
+    return (yield from report(claim, sent))
+
+
+def send_once(claim: Claimed) -> Generator[Any, Any, Outcome | Recorded]:
+    """Send the effect once and return its outcome, not recorded yet; Recorded: nothing was sent."""
     ready = yield from _get_ready(claim)
     if isinstance(ready, Recorded):
         return ready
@@ -78,8 +86,7 @@ def attempt(claim: Claimed) -> Steps:
     if not isinstance(marked, Marked):
         return (yield from _unmarked(claim, marked))
     evidence: Evidence = yield Exchange(claim, ready.request)
-    outcome = yield from conclude(claim, evidence)
-    return (yield from report(claim, outcome))
+    return (yield from conclude(claim, evidence))
 
 
 def report(claim: Claimed, outcome: Outcome) -> Steps:

@@ -21,6 +21,7 @@ from ..outbox.commands import (
 )
 from ..outbox.defaults import Limits
 from ..outbox.model import SETTLED_STATES, State
+from ..outbox.outcome import Outcome
 from ..outbox.reconcile import (
     ABSENT,
     FOUND,
@@ -39,9 +40,11 @@ from ..tool_adapters.contract import (
     HttpRequest,
     Inconclusive,
     ProbeAnswer,
+    Request,
 )
 from .attempt import GIVE_BACK_SECONDS, REQUEST_LIMIT, conclude, report
 from .commands import Encode, Exchange, Fetch, NoTool, Probe, Raised
+from .throttle import Admit, Answer, PutOff, note_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ class Draw:
 
     share: float
     limits: Limits
+    throttled: bool = False
+    """Resends ask the tool's budget and breaker first."""
 
 
 def reconcile(unresolved: Unresolved, draw: Draw) -> Generator[Any, Any, None]:
@@ -60,9 +65,12 @@ def reconcile(unresolved: Unresolved, draw: Draw) -> Generator[Any, Any, None]:
         if (yield from _probe_rung(unresolved)):
             return
         rung = next_rung(unresolved, probed=True, share=draw.share, limits=draw.limits)
+    put_off_seconds = 0.0
     if isinstance(rung, ResendRung):
-        if (yield from _resend_rung(unresolved)):
+        refused = yield from _resend_rung(unresolved, draw.throttled)
+        if refused is None:
             return
+        put_off_seconds = refused
         rung = next_rung(
             unresolved, probed=probed, share=draw.share, limits=draw.limits, resend_refused=True
         )
@@ -70,7 +78,7 @@ def reconcile(unresolved: Unresolved, draw: Draw) -> Generator[Any, Any, None]:
         case ParkRung(reason=reason, delay_seconds=seconds):
             yield Park(unresolved.claim, reason, seconds)
         case WaitRung(delay_seconds=seconds):
-            yield LookAgain(unresolved.claim, seconds)
+            yield LookAgain(unresolved.claim, max(seconds, put_off_seconds))
 
 
 def _probe_rung(unresolved: Unresolved) -> Generator[Any, Any, bool]:
@@ -115,16 +123,32 @@ def _ask(claim: Claimed) -> Generator[Any, Any, ProbeAnswer | NoTool]:
     return Inconclusive("the probe asked for too many reads")
 
 
-def _resend_rung(unresolved: Unresolved) -> Generator[Any, Any, bool]:
-    """Send the same request again and record its outcome; False where nothing could be sent."""
+def _resend_rung(unresolved: Unresolved, throttled: bool) -> Generator[Any, Any, float | None]:
+    """Send the same request again and record its outcome.
+
+    Returns None where it was sent, else by how much the next look is put off at least, in seconds.
+    """
     claim = unresolved.claim
     request = yield Encode(claim, claim.handle)
     if isinstance(request, NoTool | Raised):
-        return False
+        return 0.0
+    if not throttled:
+        sent = yield from _resent(claim, request)
+        return 0.0 if isinstance(sent, Recorded) else None
+    admission: Answer = yield Admit(claim)
+    if isinstance(admission, PutOff):
+        return admission.delay_seconds
+    sent = yield from _resent(claim, request)
+    yield note_of(claim, admission, sent)
+    return 0.0 if isinstance(sent, Recorded) else None
+
+
+def _resent(claim: Claimed, request: Request) -> Generator[Any, Any, Outcome | Recorded]:
+    """Resend and record; returns the outcome, or Recorded where nothing could be sent."""
     resent = yield Resend(claim, request.digest())
     if not isinstance(resent, Claimed):
-        return False
+        return Recorded(None, None, resent.code)
     evidence: Evidence = yield Exchange(resent, request)
     outcome = yield from conclude(resent, evidence)
     yield from report(resent, outcome)
-    return True
+    return outcome
