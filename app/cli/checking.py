@@ -23,32 +23,48 @@ _SCHEMA = ("database_url", "database_direct_url", "data_dir", "schema", "outbox"
 _INDENT = " " * 8
 
 
-@command("migrate", example="ackbox migrate --plan\nackbox migrate")
+@command(
+    "migrate",
+    example="""ackbox migrate --plan
+ackbox migrate --expand-only        # before the new release, ackbox migrate after it""",
+)
 @click.option("--check", is_flag=True, help="Change nothing; exit 1 unless it is up to date.")
 @click.option("--plan", is_flag=True, help="Change nothing; list what would be done.")
+@click.option(
+    "--expand-only", is_flag=True, help="Leave out what an older process could not go on with."
+)
+@click.option(
+    "--may-break-older", is_flag=True,
+    help="Contract although older processes beat: their statements fail from then on.",
+)  # fmt: skip
 @json_option
 @settings_options(*_SCHEMA)
 @click.pass_context
-def migrate(ctx: click.Context, /, check: bool, plan: bool, as_json: bool, **_: Any) -> None:
+def migrate(
+    ctx: click.Context, /, check: bool, plan: bool, as_json: bool, expand_only: bool,
+    may_break_older: bool, **_: Any,
+) -> None:  # fmt: skip
     """Create the schema, or bring it to this version, in one transaction.
 
-    Any number may run at once. An embedded database is migrated by `ackbox up` itself.
+    Expanding steps leave older processes working. A contracting step is refused while a process
+    beats that could not go on with the result. Any number may run at once. An embedded database
+    is migrated by `ackbox up` itself.
     """
+    if expand_only and may_break_older:
+        raise click.UsageError("--expand-only breaks nobody: leave out --may-break-older.")
     settings = settings_of(ctx.params)
     url = _direct_url(settings)
     if check or plan:
-        with reached(settings):
-            pending = _pending(url, settings)
-        _print_pending(settings, pending, as_json)
-        ctx.exit(ExitCode.CHECK_FAILED if check and pending else ExitCode.DONE)
+        code = _look(url, settings, expand_only=expand_only, as_json=as_json)
+        ctx.exit(code if check else ExitCode.DONE)
     from ...outbox.shell.migrate import upgrade
 
     with reached(settings):
-        now = upgrade(url, schema=settings.schema_name, outbox=settings.outbox)
-    if as_json:
-        print_json({"schema": settings.schema_name, "revision": now, "pending": []})
-    else:
-        click.echo(f"schema {settings.schema_name} of outbox {settings.outbox} is at {now}")
+        now = upgrade(
+            url, schema=settings.schema_name, outbox=settings.outbox, expand_only=expand_only,
+            may_break_older=may_break_older,
+        )  # fmt: skip
+    _print_done(url, settings, now, as_json)
 
 
 def _direct_url(settings: Settings) -> str:
@@ -60,22 +76,51 @@ def _direct_url(settings: Settings) -> str:
     return settings.direct_url.reveal()
 
 
-def _pending(url: str, settings: Settings) -> list[str]:
+def _look(url: str, settings: Settings, *, expand_only: bool, as_json: bool) -> ExitCode:
+    """Print what is to be done and whom it waits for; the code says whether there is anything."""
+    from ...outbox.shell.migrate import blocking, current, plan
+
+    with reached(settings):
+        pending, found = plan(url, settings.schema_name), current(url, settings.schema_name)
+        older = blocking(url, settings.schema_name)
+    if expand_only:
+        kinds = [step.kind for step in pending]
+        end = kinds.index("contract") if "contract" in kinds else len(kinds)
+        pending = pending[:end] + [step for step in pending[end:] if step.kind == "refresh"]
+    if as_json:
+        print_json({
+            "schema": settings.schema_name, "revision": found,
+            "pending": [step.as_dict() for step in pending],
+            "waits_for": [one.as_dict() for one in older],
+        })  # fmt: skip
+    else:
+        _print_pending(settings, [str(step) for step in pending], [str(one) for one in older])
+    return ExitCode.CHECK_FAILED if pending else ExitCode.DONE
+
+
+def _print_pending(settings: Settings, pending: list[str], older: list[str]) -> None:
+    if not pending:
+        click.echo(f"schema {settings.schema_name} is up to date")
+        return
+    click.echo(f"schema {settings.schema_name}: to do, in order")
+    for line in [*pending, *(f"what contracts waits for: {one}" for one in older)]:
+        click.echo(f"  {line}")
+    click.echo(again("do it: ackbox migrate" + (" --expand-only" if older else "")))
+
+
+def _print_done(url: str, settings: Settings, now: str, as_json: bool) -> None:
     from ...outbox.shell.migrate import plan
 
-    return plan(url, settings.schema_name)
-
-
-def _print_pending(settings: Settings, pending: list[str], as_json: bool) -> None:
+    rest = plan(url, settings.schema_name)
     if as_json:
-        print_json({"schema": settings.schema_name, "pending": pending})
-    elif not pending:
-        click.echo(f"schema {settings.schema_name} is up to date")
-    else:
-        click.echo(f"schema {settings.schema_name}: to do, in order")
-        for line in pending:
-            click.echo(f"  {line}")
-        click.echo(again("do it: ackbox migrate"))
+        pending = [step.as_dict() for step in rest]
+        print_json({"schema": settings.schema_name, "revision": now, "pending": pending})
+        return
+    click.echo(f"schema {settings.schema_name} of outbox {settings.outbox} is at {now}")
+    if rest:
+        click.echo(again("when every older process has ended: ackbox migrate"))
+        for step in rest:
+            click.echo(f"  {step}")
 
 
 @command("doctor", example="ackbox doctor\nackbox doctor --json")

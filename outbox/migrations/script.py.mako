@@ -1,13 +1,16 @@
 """${message}: one sentence on what it adds. Expand first, contract one release later."""
 
-from alembic import context
+from collections.abc import Callable
 
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
 branch_labels = None
 depends_on = None
+# "contract" where a process of the release before cannot go on with the result; such a revision
+# also names the oldest one that can: works_from = "NNNN".
+kind = "expand"
 
 
-def upgrade() -> None:
+def upgrade(run_sql: Callable[[str], None]) -> None:
     """Run the SQL file of this revision."""
-    context.config.attributes["run_sql"]("${up_revision}_name.sql")
+    run_sql("${up_revision}_name.sql")

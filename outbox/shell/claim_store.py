@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -18,10 +18,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ..commands import Claimed, Target
 from ..contract import ToolContract
-from ..errors import AckboxError
+from ..errors import AckboxError, ConfigError
 from ..identity import wire_key
 from ..outcome import from_document
 from .database import Database
+from .revisions import head, version
 from .statements import Statements
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,7 +39,10 @@ class _LowWater:
 
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """One start of one process. `worker_id` is fresh at each start."""
+    """One start of one process. `worker_id` is fresh at each start.
+
+    `revision` is the newest of the schema that the process's code knows.
+    """
 
     worker_id: UUID
     role: str
@@ -46,6 +50,8 @@ class Incarnation:
     pid: int
     tools: tuple[str, ...] = ()
     lanes: tuple[str, ...] = ()
+    version: str = field(default_factory=version)
+    revision: str = field(default_factory=head)
 
 
 def served_name(tool: str, version: int) -> str:
@@ -62,7 +68,10 @@ class ClaimStore:
         self._low_water: dict[str, _LowWater] = {}
 
     def register(self, incarnation: Incarnation) -> None:
-        """Write the process's heartbeat row; again after it was retired."""
+        """Write the process's heartbeat row; again after it was retired.
+
+        Raises ConfigError where the schema has gone beyond what the process can work with.
+        """
         values = {
             "worker_id": str(incarnation.worker_id),
             "role": incarnation.role,
@@ -70,8 +79,16 @@ class ClaimStore:
             "pid": incarnation.pid,
             "tools": list(incarnation.tools),
             "lanes": list(incarnation.lanes),
+            "version": incarnation.version,
+            "revision": incarnation.revision,
         }
-        self._database.run(lambda connection: self._execute(connection, "register_worker", values))
+        if not self._database.run(lambda c: self._execute(c, "register_worker", values)):
+            raise ConfigError(
+                f"the schema has gone beyond this process, which knows it up to "
+                f"{incarnation.revision}",
+                next_step="end this process and start one of the newer ackbox",
+                code="newer_schema",
+            )
 
     def beat(self, worker_id: UUID) -> bool:
         """Beat once; False where the row is gone and the process must register again."""

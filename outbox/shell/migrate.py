@@ -1,19 +1,17 @@
-"""The schema of an outbox: bring it to this version, ask what it is, refuse what does not fit.
+"""Brings the schema of an outbox to this version, on a URL or in a caller's own transaction.
 
-Alembic runs out of the installed package, in one transaction under one advisory lock, so that any
+Decides that a contracting revision waits for every older process, and that an older ackbox leaves
+a newer schema alone. Everything happens in one transaction under one advisory lock, so that any
 number of starters may call `upgrade` at once. May import SQLAlchemy, and Alembic where it runs:
-every command asks `check` first, and waits for no import that only `upgrade` needs.
+what only looks waits for no import of it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from importlib import resources
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from sqlalchemy import Connection, create_engine, text
@@ -21,91 +19,189 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 from sqlalchemy.sql import quoted_name
 
-from ..errors import ConfigError, StoreUnavailable
+from ..defaults import DEFAULTS
+from ..errors import ConfigError, Refused, StoreUnavailable
 from .connection import postgres_url, quoted
 from .partitions import ensure_event_partitions
-from .revisions import PACKAGE, revisions
+from .revisions import PACKAGE, Chain, Revision, head, shipped
+from .schema_state import (
+    EDGES_FACT,
+    EDGES_SCRIPT,
+    VERSION_TABLE,
+    WORKS_FROM_FACT,
+    OlderProcess,
+    check,
+    edges_digest,
+    edges_script,
+    escaped,
+    fact,
+    is_newer,
+    keep_fact,
+    older_processes,
+    revision_of,
+    run_script,
+)
 
 if TYPE_CHECKING:
-    from alembic.config import Config
+    from alembic.script import ScriptDirectory
 
-VERSION_TABLE = "schema_version"
-EDGES_SCRIPT = "generated_edges.sql"
-_EDGES_FACT = "generated_edges"
-_NEXT = "ackbox migrate"
+__all__ = [
+    "EDGES_SCRIPT", "VERSION_TABLE", "Step", "check", "current", "head", "plan", "plan_in",
+    "upgrade", "upgrade_in",
+]  # fmt: skip
 _CONNECT_TIMEOUT_SECONDS = 5
 # How long a DDL statement waits for a table's lock before it gives way to what holds it: while it
 # waits, everybody else queues up behind it.
 _LOCK_TIMEOUT_SECONDS = 5
-# Alembic keeps the running environment in a module: one at a time in a process.
-_alembic = threading.Lock()
+_REFRESH = "refresh"
 
 
-def upgrade(url: str, *, schema: str = "ackbox", outbox: str = "default") -> str:
-    """Create or upgrade the schema; return the revision it is at now.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that `upgrade` would do. `works_from` is the oldest revision that fits after it."""
 
-    Everything happens in one transaction or not at all. Wants a direct URL: a lock is held over
-    several statements. Raises ConfigError for a newer schema or another outbox's, and
-    StoreUnavailable where the database does not answer.
+    name: str
+    kind: str
+    title: str
+    works_from: str
+
+    def __str__(self) -> str:
+        """Return the line that people read."""
+        needs = "" if self.kind != "contract" else f", ends what is older than {self.works_from}"
+        return f"{self.name} ({self.kind}{needs}): {self.title}"
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the parts under stable keys."""
+        return asdict(self)
+
+
+def upgrade(
+    url: str,
+    *,
+    schema: str = "ackbox",
+    outbox: str = "default",
+    expand_only: bool = False,
+    may_break_older: bool = False,
+) -> str:
+    """Create or upgrade the schema in a transaction of its own; see `upgrade_in`.
+
+    Wants a direct URL: a lock is held over several statements. Raises StoreUnavailable where the
+    database does not answer.
     """
-    with _locked(url, schema) as connection:
-        found = _revision(connection, schema)
-        _refuse_newer(found, schema)
+    quoted(schema)
+    with _connected(url) as connection:
+        return upgrade_in(
+            connection, schema=schema, outbox=outbox, expand_only=expand_only,
+            may_break_older=may_break_older,
+        )  # fmt: skip
+
+
+def upgrade_in(
+    connection: Connection,
+    *,
+    schema: str = "ackbox",
+    outbox: str = "default",
+    expand_only: bool = False,
+    may_break_older: bool = False,
+    chain: Chain | None = None,
+) -> str:
+    """Create or upgrade the schema in the caller's transaction; return the revision it is at.
+
+    `expand_only` leaves out contracting revisions and what comes after the first of them. Raises
+    ConfigError for a schema that is too new or another outbox's, and Refused("older_processes")
+    where a contracting revision would end a process that still beats; nothing is changed then.
+    """
+    chain = chain or shipped()
+    with _locked(connection, schema):
+        found = revision_of(connection, schema)
+        if is_newer(connection, schema, found, chain):
+            return str(found)
+        steps = _chosen(chain.after(found), expand_only=expand_only)
+        if found is not None and not may_break_older:
+            _refuse_older_processes(connection, schema, steps)
         _create_schema(connection, schema)
-        if found != head():
-            _run_alembic(connection, schema)
-        _apply_edges(connection, schema)
+        if steps:
+            _run_steps(connection, schema, chain, steps[-1].name)
+            keep_fact(connection, schema, WORKS_FROM_FACT, steps[-1].works_from)
+        if fact(connection, schema, EDGES_FACT) != edges_digest():
+            _apply_edges(connection, schema)
         _name_outbox(connection, schema, outbox)
-        now = connection.scalar(text(f"SELECT {_escaped(schema)}.clock_now()"))
+        now = connection.scalar(text(f"SELECT {escaped(schema)}.clock_now()"))
         ensure_event_partitions(connection, schema, now)
-    return head()
+        return str(revision_of(connection, schema))
 
 
 def current(url: str, schema: str = "ackbox") -> str | None:
     """Return the revision that the database's schema is at; None where there is none."""
     with _connected(url) as connection:
-        return _revision(connection, schema)
+        return revision_of(connection, schema)
 
 
-@cache
-def head() -> str:
-    """Return the revision that this version of ackbox works with."""
-    return revisions()[-1][0]
-
-
-def plan(url: str, schema: str = "ackbox") -> list[str]:
-    """Return what `upgrade` would run, in order; empty where there is nothing to do."""
+def plan(url: str, schema: str = "ackbox") -> list[Step]:
+    """Return what `upgrade` would do, in order; empty where there is nothing to do."""
     with _connected(url) as connection:
-        found = _revision(connection, schema)
-        _refuse_newer(found, schema)
-        pending = [line for name, line in revisions() if found is None or name > found]
-        if found is None or _edges_fact(connection, schema) != _edges_digest():
-            pending.append(f"{EDGES_SCRIPT}: the state check and the edge trigger")
+        return plan_in(connection, schema=schema)
+
+
+def plan_in(
+    connection: Connection, *, schema: str = "ackbox", chain: Chain | None = None
+) -> list[Step]:
+    """Return what `upgrade_in` would do. Raises ConfigError for a schema that is too new."""
+    chain = chain or shipped()
+    found = revision_of(connection, schema)
+    if is_newer(connection, schema, found, chain):
+        return []
+    revisions = chain.after(found)
+    steps = [Step(one.name, one.kind, one.title, one.works_from) for one in revisions]
+    if found is None or fact(connection, schema, EDGES_FACT) != edges_digest():
+        title = "the state check and the edge trigger"
+        steps.append(Step(EDGES_SCRIPT, _REFRESH, title, chain.revisions[-1].works_from))
+    return steps
+
+
+def blocking(url: str, schema: str = "ackbox") -> list[OlderProcess]:
+    """Return the living processes that the pending contracting revisions wait for."""
+    with _connected(url) as connection:
+        found = revision_of(connection, schema)
+        return [] if found is None else _ended_by(connection, schema, shipped().after(found))
+
+
+def _ended_by(
+    connection: Connection, schema: str, steps: tuple[Revision, ...]
+) -> list[OlderProcess]:
+    """Return the living processes that could not go on after these revisions."""
+    newest = max((one.works_from for one in steps if one.kind == "contract"), default=None)
+    if newest is None:
+        return []
+    return older_processes(connection, schema, newest, DEFAULTS.dead_after_seconds)
+
+
+def _chosen(pending: tuple[Revision, ...], *, expand_only: bool) -> tuple[Revision, ...]:
+    if not expand_only:
         return pending
+    first = next((n for n, one in enumerate(pending) if one.kind == "contract"), len(pending))
+    return pending[:first]
 
 
-def check(connection: Connection, schema: str = "ackbox") -> None:
-    """Raise ConfigError unless the schema is the one that this version works with."""
-    found = _revision(connection, schema)
-    if found is None:
-        raise _unfit(f"the database has no schema {schema!r} of ackbox")
-    _refuse_newer(found, schema)
-    if found != head():
-        raise _unfit(f"schema {schema!r} is older ({found}) than this version ({head()})")
-    if _edges_fact(connection, schema) != _edges_digest():
-        raise _unfit(f"schema {schema!r} enforces another table of edges than this version's")
+def _refuse_older_processes(
+    connection: Connection, schema: str, steps: tuple[Revision, ...]
+) -> None:
+    """Raise Refused for a process that could not go on; none can begin until the transaction ends.
 
-
-def _refuse_newer(found: str | None, schema: str) -> None:
-    if found is not None and found not in {name for name, _ in revisions()}:
-        raise ConfigError(
-            f"schema {schema!r} is newer ({found}) than this version of ackbox ({head()})",
-            next_step="install the newer ackbox, then: ackbox migrate",
+    A process registers by the same table, and is told there if it comes too late.
+    """
+    contracting = [one.name for one in steps if one.kind == "contract"]
+    if not contracting:
+        return
+    run_script(connection, schema, "LOCK TABLE {schema}.worker IN SHARE ROW EXCLUSIVE MODE")
+    if found := _ended_by(connection, schema, steps):
+        raise Refused(
+            "older_processes",
+            "end them, then: ackbox migrate; what only expands can go first: "
+            "ackbox migrate --expand-only",
+            what=f"contracting revision {', '.join(contracting)} would end processes that still "
+            f"beat: {'; '.join(map(str, found))}",
         )
-
-
-def _unfit(what: str) -> ConfigError:
-    return ConfigError(what, next_step=_NEXT)
 
 
 @contextmanager
@@ -136,108 +232,68 @@ def _reason(error: DBAPIError) -> str:
 
 
 @contextmanager
-def _locked(url: str, schema: str) -> Iterator[Connection]:
-    """Hold the schema's migration lock for one transaction; a name is judged before that."""
-    quoted(schema)
-    with _connected(url) as connection:
-        connection.execute(
-            text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"),
-            {"name": f"ackbox migrate {schema}"},
-        )
-        connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_SECONDS}s'"))
-        yield connection
+def _locked(connection: Connection, schema: str) -> Iterator[None]:
+    """Hold the schema's migration lock to the end of the transaction, and bound waits for others.
+
+    The caller's own bound holds again afterwards; a failure ends the transaction anyway.
+    """
+    connection.execute(
+        text("SELECT pg_advisory_xact_lock(hashtextextended(CAST(:name AS text), 0))"),
+        {"name": f"ackbox migrate {schema}"},
+    )
+    before = connection.scalar(text("SELECT current_setting('lock_timeout')"))
+    limit = text("SELECT set_config('lock_timeout', CAST(:value AS text), true)")
+    connection.execute(limit, {"value": f"{_LOCK_TIMEOUT_SECONDS}s"})
+    yield
+    connection.execute(limit, {"value": before})
 
 
-def _configuration() -> Config:
+def _run_steps(connection: Connection, schema: str, chain: Chain, target: str) -> None:
+    """Let Alembic walk to a revision, without its module-wide proxies: the caller may use them."""
+    from alembic.runtime.migration import MigrationContext
+
+    scripts = _scripts(chain)
+    options: dict[str, Any] = {
+        "fn": lambda found, _: scripts._upgrade_revs(target, found),
+        "version_table": VERSION_TABLE,
+        "version_table_schema": quoted_name(schema, quote=True),
+        "script": scripts,
+    }
+    context = MigrationContext.configure(connection, opts=options)
+
+    def run_sql(name: str) -> None:
+        run_script(connection, schema, (chain.folder / name).read_text(encoding="utf-8"))
+
+    context.run_migrations(run_sql=run_sql)
+
+
+def _scripts(chain: Chain) -> ScriptDirectory:
     from alembic.config import Config
+    from alembic.script import ScriptDirectory
 
     configuration = Config()
     configuration.set_main_option("script_location", f"{PACKAGE}:migrations")
-    configuration.set_main_option("path_separator", "os")
-    return configuration
-
-
-def _run_alembic(connection: Connection, schema: str) -> None:
-    from alembic import command
-
-    configuration = _configuration()
-    configuration.attributes.update(
-        connection=connection,
-        schema=quoted_name(schema, quote=True),
-        version_table=VERSION_TABLE,
-        run_sql=lambda name: _run_script(connection, schema, _read("migrations/versions", name)),
-    )
-    with _alembic:
-        command.upgrade(configuration, "head")
-
-
-def _read(folder: str, name: str) -> str:
-    return (resources.files(PACKAGE) / folder / name).read_text(encoding="utf-8")
-
-
-def _run_script(connection: Connection, schema: str, script: str) -> None:
-    """Run a file of several statements; the driver must not look for parameters in it."""
-    connection.exec_driver_sql(
-        script.replace("{schema}", quoted(schema)), execution_options={"no_parameters": True}
-    )
-
-
-def _escaped(schema: str) -> str:
-    """Return the quoted name for use inside `text`, where a colon would begin a parameter."""
-    return quoted(schema).replace(":", "\\:")
-
-
-def _revision(connection: Connection, schema: str) -> str | None:
-    if _table(connection, schema, VERSION_TABLE) is None:
-        return None
-    question = text(f"SELECT version_num FROM {_escaped(schema)}.{VERSION_TABLE}")
-    found: str | None = connection.scalar(question)
-    return found
-
-
-def _table(connection: Connection, schema: str, name: str) -> str | None:
-    found: str | None = connection.scalar(
-        text("SELECT CAST(to_regclass(:name) AS text)"), {"name": f"{quoted(schema)}.{name}"}
-    )
-    return found
+    configuration.set_main_option("path_separator", "newline")
+    configuration.set_main_option("version_locations", str(chain.folder).replace("%", "%%"))
+    return ScriptDirectory.from_config(configuration)
 
 
 def _create_schema(connection: Connection, schema: str) -> None:
     """Create the schema; a role that owns one but may create none is not asked for more."""
     question = text("SELECT 1 FROM pg_namespace WHERE nspname = :name")
     if connection.scalar(question, {"name": schema}) is None:
-        _run_script(connection, schema, "CREATE SCHEMA {schema}")
-
-
-@cache
-def _edges_digest() -> str:
-    return hashlib.sha256(_read("sql", EDGES_SCRIPT).encode()).hexdigest()
-
-
-def _edges_fact(connection: Connection, schema: str) -> str | None:
-    found: str | None = connection.scalar(
-        text(f"SELECT value FROM {_escaped(schema)}.meta WHERE name = :name"), {"name": _EDGES_FACT}
-    )
-    return found
+        run_script(connection, schema, "CREATE SCHEMA {schema}")
 
 
 def _apply_edges(connection: Connection, schema: str) -> None:
     """Run the repeatable script where the database holds another one: it locks the state table."""
-    if _edges_fact(connection, schema) == _edges_digest():
-        return
-    _run_script(connection, schema, _read("sql", EDGES_SCRIPT))
-    connection.execute(
-        text(
-            f"INSERT INTO {_escaped(schema)}.meta (name, value) VALUES (:name, :value)"
-            " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-        ),
-        {"name": _EDGES_FACT, "value": _edges_digest()},
-    )
+    run_script(connection, schema, edges_script())
+    keep_fact(connection, schema, EDGES_FACT, edges_digest())
 
 
 def _name_outbox(connection: Connection, schema: str, outbox: str) -> None:
     """Write whose schema this is. Raises ConfigError where it is another outbox's."""
-    space = _escaped(schema)
+    space = escaped(schema)
     owner = connection.scalar(text(f"SELECT name FROM {space}.outbox"))
     if owner is None:
         connection.execute(

@@ -70,6 +70,7 @@ def test_migrate_checks_plans_and_upgrades(empty: CommandLine) -> None:
 def test_a_newer_schema_is_refused(line: CommandLine, seeded: Seeded) -> None:
     """Exit 7 and the installation as the next step; `migrate` does not touch it either."""
     seeded.sql("UPDATE {schema}.schema_version SET version_num = '9999'")
+    seeded.sql("UPDATE {schema}.meta SET value = '9998' WHERE name = 'works_from'")
     for arguments in (("ls",), ("put", "t", "{}", "--id", "x"), ("migrate",)):
         ended = line.run(*arguments)
         assert ended.code == 7

@@ -1,13 +1,14 @@
 """The first schema."""
 
-from alembic import context
+from collections.abc import Callable
 
 revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 
-def upgrade() -> None:
+def upgrade(run_sql: Callable[[str], None]) -> None:
     """Run the SQL file of this revision."""
-    context.config.attributes["run_sql"]("0001_first.sql")
+    run_sql("0001_first.sql")
