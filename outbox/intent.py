@@ -7,9 +7,9 @@ Decides what a draft may look like before anything is written. Pure; may import 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Generic, Protocol, TypeAlias
 
 from .defaults import DEFAULTS, Limits
 from .errors import InvalidIntent
@@ -25,6 +25,7 @@ from .identity import (
     mint_intent_id,
     wire_key,
 )
+from .type_variables import R, R_co
 
 TOOL_LIMIT = 200
 MAX_VERSION = 2**31 - 1
@@ -33,9 +34,20 @@ _TRACE_LIMIT = 512
 _NEXT = "ackbox put --help"
 
 
+class ResultReader(Protocol[R_co]):
+    """Turns a stored result into what the tool's signature says."""
+
+    def __call__(self, stored: Any, /) -> R_co:
+        """Return the result. Raises InvalidIntent where the stored JSON is none of that type."""
+
+
 @dataclass(frozen=True, slots=True)
-class Intent:
-    """One stored (intent_id, generation). `created` tells a new one from one found stored."""
+class Intent(Generic[R_co]):
+    """One stored (intent_id, generation). `created` tells a new one from one found stored.
+
+    `Intent[R]`: what `wait` and `get` tell of it has a result of type R. That knowledge is code,
+    so it is no part of equality and is lost where an intent is pickled.
+    """
 
     seq: int
     namespace: str
@@ -46,6 +58,15 @@ class Intent:
     run_id: str | None = None
     step: str | None = None
     created: bool = False
+    read_result: ResultReader[R_co] | None = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the row's names without the reader."""
+        return Intent, tuple(getattr(self, name) for name in self.__slots__[:-1])
+
+    def read_by(self, read_result: ResultReader[R] | None) -> Intent[R]:
+        """Return the same intent, its result to be read by `read_result`."""
+        return replace(self, read_result=read_result)  # type: ignore[return-value, arg-type]
 
     @property
     def wire_key(self) -> str:
@@ -53,8 +74,15 @@ class Intent:
         return wire_key(self.namespace, self.intent_id, self.generation)
 
 
-StepName: TypeAlias = Intent | tuple[str, str] | str
+StepName: TypeAlias = Intent[Any] | tuple[str, str] | str
 """How a caller names a step: a stored intent, (run_id, step), or the intent_id."""
+TypedName: TypeAlias = Intent[R] | tuple[str, str] | str
+"""The same, where the type of the step's result matters: an `Intent[R]` knows it."""
+
+
+def reader_of(name: TypedName[R]) -> ResultReader[R] | None:
+    """Return how the named step's result is read, where the name knows it."""
+    return name.read_result if isinstance(name, Intent) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +95,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Generic[R_co]):
     """A checked generation 0, ready to be stored. `held_for` names the approval policy it needs."""
 
     namespace: str
@@ -86,6 +114,7 @@ class Draft:
     traceparent: str | None = None
     tracestate: str | None = None
     held_for: str | None = None
+    read_result: ResultReader[R_co] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What an adapter concluded about one attempt: Applied, Accepted, NotApplied or Unknown.
 
-Pure values. May import the standard library only.
+Pure values. May import `type_variables` and the standard library only.
 `NotApplied` is an exception as well, because a function tool proves "nothing happened" by raising
 it; every other exception of a tool is Unknown.
 """
@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias
+
+from .type_variables import R_co
 
 
 class Answer(StrEnum):
@@ -25,11 +27,11 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Generic[R_co]):
     """The effect happened. `ref` is the tool's own id of it, None where none was learned."""
 
     ref: str | None = None
-    result: Any = field(default=None, repr=False)
+    result: R_co | None = field(default=None, repr=False)
     key_store: bool = False
     """The answer was a replay out of the provider's key store."""
     result_digest: str | None = None
@@ -37,11 +39,11 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Generic[R_co]):
     """The tool took the request and finishes it later; for deduplication it counts as Applied."""
 
     ref: str | None = None
-    result: Any = field(default=None, repr=False)
+    result: R_co | None = field(default=None, repr=False)
     key_store: bool = False
     result_digest: str | None = None
 

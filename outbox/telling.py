@@ -25,7 +25,7 @@ from .told import (
     Failed,
     InFlight,
     Superseded,
-    Told,
+    ToldOutcome,
     UnknownOutcome,
 )
 
@@ -51,7 +51,7 @@ class Generation:
 class Telling:
     """A told outcome, and whether waiting any longer could bring another one by itself."""
 
-    told: Told
+    told: ToldOutcome[Any]
     finished: bool
     bound: bool
 
@@ -72,10 +72,12 @@ def _asked(step: Sequence[Generation], generation: int | None) -> Generation | N
     return None
 
 
-def _tell(asked: Generation, step: Sequence[Generation], now: datetime) -> tuple[Told, bool]:
+def _tell(
+    asked: Generation, step: Sequence[Generation], now: datetime
+) -> tuple[ToldOutcome[Any], bool]:
     said = _Said(asked, step)
     if any(one.row.diverged_at is not None for one in step):
-        told: Told = UnknownOutcome(
+        told: ToldOutcome[Any] = UnknownOutcome(
             **said.common("divergence", f"ackbox show {said.name}, then ackbox release")
         )
         return told, True
@@ -142,12 +144,14 @@ class _Said:
         return None
 
 
-def _superseded(said: _Said) -> tuple[Told, bool]:
+def _superseded(said: _Said) -> tuple[ToldOutcome[Any], bool]:
     live = next((one.row.generation for one in said.step if one.row.live), said.row.generation)
     reason = f"replaced by generation {live}"
     look = f"ackbox show {said.name}"
     if said.row.state is State.INDETERMINATE:
-        told: Told = UnknownOutcome(**said.common(f"{reason}; its own outcome is unknown", look))
+        told: ToldOutcome[Any] = UnknownOutcome(
+            **said.common(f"{reason}; its own outcome is unknown", look)
+        )
         return told, said.row.parked_at is not None
     if said.row.state not in SETTLED_STATES:
         return InFlight(**said.common(f"{reason}; its request may be on the wire", look)), False
@@ -157,7 +161,7 @@ def _superseded(said: _Said) -> tuple[Told, bool]:
     return Superseded(superseded_by=live, **common), True
 
 
-def _nothing_happened(said: _Said) -> tuple[Told, bool]:
+def _nothing_happened(said: _Said) -> tuple[ToldOutcome[Any], bool]:
     """Failed or cancelled: only where no earlier generation might have happened."""
     if (blocking := said.unsettled()) is not None:
         return _earlier_stands(said, blocking)
@@ -167,7 +171,7 @@ def _nothing_happened(said: _Said) -> tuple[Told, bool]:
     return Cancelled(**said.common(reason, "nothing is left to do")), True
 
 
-def _earlier_stands(said: _Said, blocking: Generation) -> tuple[Told, bool]:
+def _earlier_stands(said: _Said, blocking: Generation) -> tuple[ToldOutcome[Any], bool]:
     number = blocking.row.generation
     happened = blocking.row.state is State.COMMITTED and blocking.row.undo is None
     reason = f"generation {number} took effect" if happened else f"generation {number} is open"
@@ -176,7 +180,7 @@ def _earlier_stands(said: _Said, blocking: Generation) -> tuple[Told, bool]:
     return UnknownOutcome(**said.common(reason, step)), finished
 
 
-def _happened(said: _Said) -> tuple[Told, bool]:
+def _happened(said: _Said) -> tuple[ToldOutcome[Any], bool]:
     owner = next((one for one in said.step if one.row.seq == said.row.adopted_from), said.asked)
     if said.row.state is State.COMPENSATED:
         common = said.common("the effect was undone", "nothing is left to do")
@@ -189,16 +193,18 @@ def _happened(said: _Said) -> tuple[Told, bool]:
     return _committed(owner, said.common(reason, "nothing is left to do")), True
 
 
-def _committed(owner: Generation, common: dict[str, Any]) -> Told:
+def _committed(owner: Generation, common: dict[str, Any]) -> ToldOutcome[Any]:
     accepted = owner.outcome == "accepted"
     digest = owner.document.get(RESULT_DIGEST)
     if digest is not None:
         return CommittedNoResult(ref=owner.ref, digest=digest, accepted=accepted, **common)
     result = owner.document.get("result")
-    return Committed(ref=owner.ref, result=result, accepted=accepted, **common)
+    return Committed(
+        ref=owner.ref, result=result, stored_result=result, accepted=accepted, **common
+    )
 
 
-def _unknown(said: _Said) -> tuple[Told, bool]:
+def _unknown(said: _Said) -> tuple[ToldOutcome[Any], bool]:
     if said.row.undo is not None:
         return UnknownOutcome(**said.common("compensating", f"ackbox show {said.name}")), False
     if said.row.parked_at is not None:
@@ -208,7 +214,7 @@ def _unknown(said: _Said) -> tuple[Told, bool]:
     return UnknownOutcome(**common), False
 
 
-def _under_way(said: _Said, now: datetime) -> tuple[Told, bool]:
+def _under_way(said: _Said, now: datetime) -> tuple[ToldOutcome[Any], bool]:
     look = f"ackbox show {said.name}"
     if said.row.state is State.HELD:
         return _held(said, look)
@@ -217,7 +223,7 @@ def _under_way(said: _Said, now: datetime) -> tuple[Told, bool]:
     return InFlight(**said.common(_why(said.asked, now), look)), False
 
 
-def _held(said: _Said, look: str) -> tuple[Told, bool]:
+def _held(said: _Said, look: str) -> tuple[ToldOutcome[Any], bool]:
     if said.row.parked_at is not None:
         common = said.common("held until a person releases it", f"ackbox release {said.name}")
         return InFlight(**common), True

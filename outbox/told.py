@@ -5,13 +5,20 @@ Pure values; `telling` decides which of them is told. None of them shows a resul
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+import hashlib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
 
-from .identity import DEFAULT_NAMESPACE, wire_key
+from .errors import InvalidIntent
+from .identity import DEFAULT_NAMESPACE, canonical, wire_key
+from .type_variables import R, R_co
+
+if TYPE_CHECKING:
+    from .intent import ResultReader
 
 RESULT_DIGEST = "result_digest"
 """Key of an observation's document that stands in for a result that could not be kept."""
+_ANY_SIZE = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ class Told:
             "reason": self.reason,
             "next_step": self.next_step,
             "ref": getattr(self, "ref", None),
-            "result": getattr(self, "result", None),
+            "result": getattr(self, "stored_result", None),
             "accepted": getattr(self, "accepted", None),
             "digest": getattr(self, "digest", None),
             "superseded_by": getattr(self, "superseded_by", None),
@@ -96,13 +103,18 @@ class AwaitingApproval(Told):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed(Told):
-    """The effect happened. `accepted`: the tool took the request and finishes it later."""
+class Committed(Told, Generic[R_co]):
+    """The effect happened. `accepted`: the tool took the request and finishes it later.
+
+    `result` is what the tool's annotation says, where the intent came from a typed draft, and the
+    stored JSON otherwise; `stored_result` is the JSON in either case.
+    """
 
     word = "committed"
 
     ref: str | None = None
-    result: Any = field(default=None, repr=False)
+    result: R_co = field(repr=False)
+    stored_result: Any = field(default=None, repr=False, compare=False)
     accepted: bool = False
 
     def _model_line(self) -> str:
@@ -191,3 +203,44 @@ class CancelRecorded(Told):
 
     def _model_line(self) -> str:
         return "The call was already sent and may take effect; nothing more will be sent."
+
+
+ToldOutcome: TypeAlias = (
+    InFlight
+    | AwaitingApproval
+    | Committed[R]
+    | CommittedNoResult
+    | Failed
+    | UnknownOutcome
+    | Cancelled
+    | Compensated
+    | Superseded
+)
+"""Whatever may be told of a step, closed for `match`: `ToldOutcome[Ticket]` names the result."""
+
+
+def with_result(
+    told: ToldOutcome[Any], read_result: ResultReader[R] | None = None
+) -> ToldOutcome[R]:
+    """Return what is told with its result read; one that cannot be read is told as not kept.
+
+    Without a reader the result stays JSON. The effect is never doubted for its result.
+    """
+    if read_result is None or not isinstance(told, Committed):
+        return told
+    try:
+        result = read_result(told.stored_result)
+    except InvalidIntent as error:
+        return _unreadable(told, error.what)
+    return replace(told, result=result)
+
+
+def _unreadable(told: Committed[Any], problem: str) -> CommittedNoResult:
+    """Keep what was told, with the digest of the result that the code here cannot read."""
+    stored = told.stored_result
+    known = None if stored is None else hashlib.sha256(canonical(stored, _ANY_SIZE)).hexdigest()
+    return CommittedNoResult(
+        intent_id=told.intent_id, generation=told.generation, namespace=told.namespace,
+        reason=told.reason or problem, next_step=told.next_step, also_happened=told.also_happened,
+        ref=told.ref, digest=known, accepted=told.accepted,
+    )  # fmt: skip

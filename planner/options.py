@@ -6,6 +6,7 @@ Pure; may import `tool_adapters` and `outbox`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypedDict
 
@@ -13,6 +14,7 @@ from ..outbox.defaults import Limits
 from ..outbox.errors import InvalidIntent
 from ..outbox.identity import DEFAULT_NAMESPACE
 from ..outbox.intent import Content, Draft, Terms, content_of, draft_of
+from ..outbox.type_variables import R
 from ..tool_adapters.contract import IntentDraft
 
 
@@ -52,17 +54,19 @@ _TERMS = ("read_set", "not_before", "deadline", "traceparent", "tracestate", "he
 
 
 def checked_draft(
-    call: IntentDraft | str,
+    call: IntentDraft[R] | str,
     args: Mapping[str, Any] | None,
     limits: Limits,
     options: Mapping[str, Any],
-) -> Draft:
+) -> Draft[R]:
     """Return what can be stored. Raises InvalidIntent for anything that cannot."""
     content = checked_content(call, args, limits, options.get("lane"), options.get("version"))
     terms = Terms(**{name: options.get(name) for name in _TERMS})
     names: dict[str, Any] = {name: options.get(name) for name in _NAMES}
     names["namespace"] = options.get("namespace", DEFAULT_NAMESPACE)
-    return draft_of(content, terms, **names)
+    read_result = call.read_result if isinstance(call, IntentDraft) else None
+    draft = draft_of(content, terms, **names)
+    return replace(draft, read_result=read_result)
 
 
 def checked_content(

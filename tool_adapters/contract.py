@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Generic, Protocol, TypeAlias, runtime_checkable
 
 from ..outbox.contract import ToolContract
+from ..outbox.intent import ResultReader
 from ..outbox.outcome import NotApplied, Outcome, Unknown
+from ..outbox.type_variables import R_co
 from .digest import digest_of, stable_headers
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
@@ -210,7 +212,7 @@ class NoHandle:
 
 
 @dataclass(frozen=True, slots=True)
-class IntentDraft:
+class IntentDraft(Generic[R_co]):
     """A checked request for one effect, not stored yet: what a planner's `put` takes."""
 
     tool: str
@@ -220,6 +222,8 @@ class IntentDraft:
     """As the caller gave them, already JSON; the fingerprint is taken over these."""
     defaults: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What the signature adds for arguments that the caller left out; stored beside them."""
+    read_result: ResultReader[R_co] | None = field(default=None, repr=False, compare=False)
+    """How the result that comes of it is read; None leaves it JSON."""
 
 
 @runtime_checkable

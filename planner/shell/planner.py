@@ -18,13 +18,24 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...outbox.defaults import DEFAULTS, Limits
 from ...outbox.errors import AckboxError, InvalidIntent
 from ...outbox.identity import DEFAULT_NAMESPACE, check_name, is_derived
-from ...outbox.intent import Address, Content, Draft, Intent, StepName, address_of, content_of
+from ...outbox.intent import (
+    Address,
+    Content,
+    Draft,
+    Intent,
+    StepName,
+    TypedName,
+    address_of,
+    content_of,
+    reader_of,
+)
 from ...outbox.model import SETTLED_STATES, Refusal, State
 from ...outbox.shell.database import Database
 from ...outbox.shell.planner_store import PlannerStore
 from ...outbox.shell.statements import Statements
 from ...outbox.telling import tell
-from ...outbox.told import CancelRecorded, InFlight, Told
+from ...outbox.told import CancelRecorded, InFlight, Told, ToldOutcome, with_result
+from ...outbox.type_variables import R
 from ...tool_adapters.contract import IntentDraft
 from ...tool_adapters.registry import Tools
 from ..options import PutOptions, checked_content, checked_draft
@@ -111,10 +122,10 @@ class Planner:
 
     def draft(
         self,
-        call: IntentDraft | str,
+        call: IntentDraft[R] | str,
         args: Mapping[str, Any] | None = None,
         **options: Unpack[PutOptions],
-    ) -> Draft:
+    ) -> Draft[R]:
         """Check what `put` takes, and store nothing: an item of `put_many`. Raises InvalidIntent.
 
         `options` are those of `PutOptions`.
@@ -124,13 +135,13 @@ class Planner:
 
     def put(
         self,
-        call: IntentDraft | str,
+        call: IntentDraft[R] | str,
         args: Mapping[str, Any] | None = None,
         *,
         on: On | None = None,
         if_exists: IfExists = "refuse",
         **options: Unpack[PutOptions],
-    ) -> Intent:
+    ) -> Intent[R]:
         """Store one intent, or return the one that is stored under its id already.
 
         `call` is a tool's draft, or a tool's name with `args` beside it; `options` name the step
@@ -141,17 +152,16 @@ class Planner:
         return self.put_many([draft], on=on, if_exists=if_exists)[0]
 
     def put_many(
-        self, drafts: Iterable[Draft], *, on: On | None = None, if_exists: IfExists = "refuse"
-    ) -> list[Intent]:
+        self, drafts: Iterable[Draft[R]], *, on: On | None = None, if_exists: IfExists = "refuse"
+    ) -> list[Intent[R]]:
         """Store many intents in one statement: all of them, or none where one is refused."""
         if if_exists not in ("refuse", "keep"):
             raise InvalidIntent("if_exists is refuse or keep", next_step="ackbox put --help")
         batch = list(drafts)
 
-        def work(connection: Connection) -> list[Intent]:
+        def work(connection: Connection) -> list[Intent[R]]:
             answers = self._store.put(connection, batch, keep=if_exists == "keep")
-            pairs = zip(batch, answers, strict=True)
-            return [_stored(draft, answer) for draft, answer in pairs]
+            return [_stored(*pair) for pair in zip(batch, answers, strict=True)]
 
         try:
             intents = self._link.run(work, on, savepoint=len(batch) > 1)
@@ -182,20 +192,21 @@ class Planner:
     # -- asking ----------------------------------------------------------------------------------
 
     def get(
-        self, name: StepName, *, namespace: str | None = None, on: On | None = None
-    ) -> Told | None:
+        self, name: TypedName[R], *, namespace: str | None = None, on: On | None = None
+    ) -> ToldOutcome[R] | None:
         """Return what is told of a step now; None where nothing is stored, or not committed."""
         address = self._address(name, namespace)
-        return self._link.run(lambda connection: self._told(connection, address), on)
+        told = self._link.run(lambda connection: self._told(connection, address), on)
+        return with_result(told, reader_of(name)) if told else None
 
     def wait(
         self,
-        name: StepName,
+        name: TypedName[R],
         *,
         timeout_seconds: float,
         until: Until = "told",
         namespace: str | None = None,
-    ) -> Told:
+    ) -> ToldOutcome[R]:
         """Wait until a step is settled or in front of a person, or the time is over.
 
         Never raises for time: then the newest word is told, InFlight with its reason as a rule.
@@ -207,7 +218,7 @@ class Planner:
             raise refused(Refusal("not_committed", "its transaction is open"), name.intent_id)
         telling = self._waiters.wait(address, timeout_seconds, until_bound=until == "bound")
         if telling is not None:
-            return telling.told
+            return with_result(telling.told, reader_of(name))
         return InFlight(
             namespace=address.namespace,
             intent_id=address.intent_id,
@@ -225,7 +236,7 @@ class Planner:
         self._link.run(lambda c: self._store.note(c, intent, "planner_timeout"), None)
         self._link.bell.ring([intent.lane])
 
-    def _told(self, connection: Connection, address: Address) -> Told | None:
+    def _told(self, connection: Connection, address: Address) -> ToldOutcome[Any] | None:
         key = (address.namespace, address.intent_id)
         found = self._store.steps(connection, [key]).get(key)
         telling = tell(found[0], address.generation, found[1]) if found else None
@@ -372,10 +383,10 @@ class _RefusedPut(Exception):
         self.refusal = refusal
 
 
-def _stored(draft: Draft, answer: Intent | Refusal) -> Intent:
+def _stored(draft: Draft[R], answer: Intent | Refusal) -> Intent[R]:
     if isinstance(answer, Refusal):
         raise _RefusedPut(draft, answer)
-    return answer
+    return answer.read_by(draft.read_result)
 
 
 def _cancel_recorded(told: Told, state: State) -> CancelRecorded:
