@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, ExceptionContext, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from ..errors import ConfigError
@@ -107,25 +107,42 @@ def pooler_role_sql(role: str, limits: SessionLimits | None = None) -> str:
     )
 
 
+def engine_options(
+    arguments: dict[str, Any], pool_size: int, pool_wait_seconds: float
+) -> dict[str, Any]:
+    """Return what every engine is made with, but for the class of its pool."""
+    return {
+        "isolation_level": "READ COMMITTED",
+        "pool_size": pool_size,
+        "max_overflow": 0,
+        "pool_timeout": pool_wait_seconds,
+        # The warmest connection first: it has the prepared statements.
+        "pool_use_lifo": True,
+        "connect_args": arguments,
+        "hide_parameters": True,
+        "use_native_hstore": False,
+    }
+
+
 def make_engine(
     url: URL, arguments: dict[str, Any], pool_size: int, pool_wait_seconds: float
 ) -> Engine:
     """Return an engine whose pool never exceeds `pool_size` and drops what cannot write."""
-    engine = create_engine(
-        url,
-        isolation_level="READ COMMITTED",
-        poolclass=QueuePool,
-        pool_size=pool_size,
-        max_overflow=0,
-        pool_timeout=pool_wait_seconds,
-        # The warmest connection first: it has the prepared statements.
-        pool_use_lifo=True,
-        connect_args=arguments,
-        hide_parameters=True,
-        use_native_hstore=False,
-    )
+    options = engine_options(arguments, pool_size, pool_wait_seconds)
+    return watched(create_engine(url, poolclass=QueuePool, **options))
+
+
+def watched(engine: Engine) -> Engine:
+    """Have an engine drop connections that cannot be used any more; returns the engine."""
     event.listen(engine, "handle_error", _drop_useless_connections)
     return engine
+
+
+def sqlstate_of(error: BaseException) -> str | None:
+    """Return the SQLSTATE of an error of any driver; None where the server said nothing."""
+    said = error.orig if isinstance(error, DBAPIError) else error
+    state = getattr(said, "sqlstate", None) or getattr(said, "pgcode", None)
+    return state if isinstance(state, str) else None
 
 
 def _drop_useless_connections(context: ExceptionContext) -> None:

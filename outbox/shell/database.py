@@ -26,6 +26,7 @@ from .connection import (
     make_engine,
     postgres_url,
     quoted,
+    sqlstate_of,
 )
 
 T = TypeVar("T")
@@ -141,7 +142,7 @@ class Database:
             try:
                 transaction.commit()
             except DBAPIError as error:
-                if error.connection_invalidated and _sqlstate(error) != READ_ONLY:
+                if error.connection_invalidated and sqlstate_of(error) != READ_ONLY:
                     raise _commit_unknown(error) from error
                 raise
             return reply
@@ -171,7 +172,7 @@ def may_repeat(error: DBAPIError | PoolTimeout) -> bool:
     """Return whether the failed transaction changed nothing and may well succeed the next time."""
     if isinstance(error, PoolTimeout):
         return False
-    state = _sqlstate(error)
+    state = sqlstate_of(error)
     if state is None:
         # No answer of the server at all: it could not be reached, or the connection broke.
         return error.connection_invalidated or isinstance(error.orig, psycopg.OperationalError)
@@ -183,7 +184,7 @@ def judged(error: DBAPIError | PoolTimeout) -> Exception:
     """Return what a failure that is not repeated any more is raised as."""
     if isinstance(error, PoolTimeout):
         return _unavailable("every connection of the pool is in use")
-    state = _sqlstate(error)
+    state = sqlstate_of(error)
     if state == _LOCK_TIMEOUT:
         return LockTimeout("another transaction holds the row", next_step="ask again later")
     if state in _LOST_PREPARED:
@@ -205,10 +206,6 @@ def _unavailable(reason: str) -> StoreUnavailable:
     return StoreUnavailable(
         f"the database cannot be used now ({reason})", next_step="ackbox doctor"
     )
-
-
-def _sqlstate(error: DBAPIError) -> str | None:
-    return error.orig.sqlstate if isinstance(error.orig, psycopg.Error) else None
 
 
 def _first_line(error: BaseException | None) -> str:

@@ -1,6 +1,6 @@
 """Where a planner finds its database and, if it has one, its Redis.
 
-Reads two settings from the environment because a library has no configuration file; starts no
+Reads its settings from the environment because a library has no configuration file; starts no
 server. Shell.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from ...outbox.errors import ConfigError
 from .bell import TokenRinger
@@ -18,6 +19,7 @@ RUNNING = "ackbox.app.environment:running_database_url"
 URL_VARIABLE = "ACKBOX_DATABASE_URL"
 REDIS_VARIABLE = "ACKBOX_REDIS_URL"
 SCHEMA_VARIABLE = "ACKBOX_SCHEMA"
+OUTBOX_VARIABLE = "ACKBOX_OUTBOX"
 
 
 def database_url(url: str | None, find_running: FindRunning | None) -> str:
@@ -44,9 +46,34 @@ def _running_nearby() -> str | None:
     return found
 
 
-def schema_name(schema: str | None) -> str:
-    """Return the schema given, or the environment's, or the default one."""
-    return schema or os.environ.get(SCHEMA_VARIABLE) or "ackbox"
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a planner's outbox stands, and how it rings."""
+
+    url: str = field(repr=False)
+    schema: str
+    outbox: str
+    bus: TokenRinger | None
+
+
+def place_of(
+    url: str | None,
+    redis_url: str | None,
+    schema: str | None,
+    outbox: str | None,
+    find_running: FindRunning | None,
+) -> Place:
+    """Return what was given, else what the environment names, else the defaults.
+
+    Raises ConfigError where no database is named, or where a URL cannot be used.
+    """
+    name = outbox or os.environ.get(OUTBOX_VARIABLE) or "default"
+    return Place(
+        database_url(url, find_running),
+        schema or os.environ.get(SCHEMA_VARIABLE) or "ackbox",
+        name,
+        token_bus(redis_url, name),
+    )
 
 
 def token_bus(url: str | None, outbox: str) -> TokenRinger | None:

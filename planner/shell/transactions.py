@@ -7,11 +7,15 @@ whoever opened it (`note_on`), and a session that owns its transaction by its ow
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, event
 from sqlalchemy.orm import Session
+
+from ...outbox.intent import Address, Intent
+from ...outbox.shell.plain_connection import Driver
+from .joining import Joined, is_open
 
 _OPTION = "ackbox_lanes"
 Ring = Callable[[Iterable[str]], None]
@@ -33,31 +37,44 @@ class PutsInTransactions:
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
         self._lock = threading.Lock()
-        self._open: WeakKeyDictionary[Connection, set[int]] = WeakKeyDictionary()
+        self._open: WeakKeyDictionary[Connection | Driver, set[tuple[str, str]]] = (
+            WeakKeyDictionary()
+        )
         self._sessions: WeakKeyDictionary[Session, set[str]] = WeakKeyDictionary()
         self._unrung: set[str] = set()
 
-    def noted(self, on: Connection | Session, seqs: Iterable[int], lanes: Iterable[str]) -> None:
-        """Remember what was put on a caller's transaction."""
-        connection = on.connection() if isinstance(on, Session) else on
+    def noted(self, joined: Joined, put: Sequence[Intent], rung: Sequence[Intent]) -> None:
+        """Remember what was put on a caller's transaction, and which lanes to ring at its end."""
+        if not put and not rung:
+            return
+        lanes = {intent.lane for intent in rung}
         with self._lock:
             self._forget_ended()
-            self._open.setdefault(connection, set()).update(seqs)
-            collected = connection.get_execution_options().get(_OPTION)
-            if isinstance(collected, set):
+            names = self._open.setdefault(joined.holder, set())
+            names.update((one.namespace, one.intent_id) for one in put)
+            collected = self._collected(joined)
+            if collected is not None:
                 collected.update(lanes)
-            elif isinstance(on, Session):
-                self._lanes_of(on).update(lanes)
+            elif joined.session is not None:
+                self._lanes_of(joined.session).update(lanes)
             else:
                 self._unrung.update(lanes)
 
-    def is_open(self, seq: int) -> bool:
-        """Return whether a transaction of this process that put the row is still open."""
+    def _collected(self, joined: Joined) -> set[str] | None:
+        if not isinstance(joined.holder, Connection):
+            return None
+        collected = joined.holder.get_execution_options().get(_OPTION)
+        return collected if isinstance(collected, set) else None
+
+    def is_open(self, address: Address) -> bool:
+        """Return whether a transaction of this process that put the step may still be open.
+
+        One that has ended is taken for open where the next one has begun on its connection: so
+        ask whether the step is visible before you believe it.
+        """
+        name = (address.namespace, address.intent_id)
         with self._lock:
-            return any(
-                seq in seqs and not connection.closed and connection.in_transaction()
-                for connection, seqs in self._open.items()
-            )
+            return any(name in names and is_open(one) for one, names in self._open.items())
 
     def unrung(self) -> set[str]:
         """Return, and forget, the lanes of puts on bare connections."""
@@ -66,9 +83,9 @@ class PutsInTransactions:
             return lanes
 
     def _forget_ended(self) -> None:
-        for connection in list(self._open):
-            if connection.closed or not connection.in_transaction():
-                del self._open[connection]
+        for holder in list(self._open):
+            if not is_open(holder):
+                del self._open[holder]
 
     def _lanes_of(self, session: Session) -> set[str]:
         if session not in self._sessions:

@@ -110,7 +110,7 @@ def test_waiting_until_bound(world: World) -> None:
 def test_all_waiters_of_a_process_share_their_queries(world: World) -> None:
     """Fifty waits ask about as often as one does, and end when their own step is settled."""
     intents = [world.to(State.AWAITING_ACK, world.put(f"s{n}")) for n in range(50)]
-    waiters = world.planner._waiters
+    waiters = world.planner._parts.waiters
     told: list[Any] = []
 
     def wait(intent: Intent) -> None:

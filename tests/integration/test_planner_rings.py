@@ -138,7 +138,7 @@ def test_a_ring_never_fails_a_put(world: World) -> None:
     nowhere = Database("postgresql://nobody@127.0.0.1:1/nothing")
     planner = Planner(world.database)
     bell = PlannerBell(nowhere, Statements("ackbox", Limits()))
-    planner._link.bell = bell
+    planner._parts.passage.bell = bell
     assert planner.put(TOOL, ARGS, run_id="r1", step="a").created
     assert bell.wait_silent(30)
     assert bell.failed == 1
@@ -179,7 +179,7 @@ def test_a_forked_child_rings_and_waits_with_threads_of_its_own(world: World) ->
         try:
             intent = world.put("child")
             told = world.planner.wait(intent, timeout_seconds=0.1)
-            rung = world.planner._link.bell.wait_silent(10)
+            rung = world.planner._parts.passage.bell.wait_silent(10)
             code = 0 if isinstance(told, InFlight) and rung else 2
         finally:
             os.write(write, bytes([code]))
