@@ -21,7 +21,7 @@ from ..outbox.commands import (
 )
 from ..workers.attempt import OWNER_DOUBTFUL, SHUTDOWN
 from ..workers.commands import Exchange, Fetch
-from . import delivery, lives, wire
+from . import delivery, lives, throttling, wire
 from .world_values import WAITING, Impossible, Task, altered
 
 if TYPE_CHECKING:
@@ -129,5 +129,6 @@ _ANSWERS: dict[type[Any], Answerer] = {
     Exchange: wire.exchange,
     Fetch: wire.fetch,
     **delivery.ANSWERS,
+    **throttling.ANSWERS,
 }
 HANDLERS: dict[str, Callable[..., None]] = {"step": step, **wire.HANDLERS, **lives.HANDLERS}

@@ -25,6 +25,7 @@ PASS_ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }
 """The roles that hold no rows, with the limits of a pass."""
 LOOK_LIMIT = 8
+_ATTEMPTS = {False: "attempt", True: "throttled_attempt"}
 
 
 def crash(world: World, who: str) -> None:
@@ -103,7 +104,7 @@ def claim(
     for one in taken:
         world.tally["claims"] += 1
         if not lost:
-            world.begin(who, "attempt", f"{who}:{one.seq}", one)
+            world.begin(who, _ATTEMPTS[world.spec.throttled], f"{who}:{one.seq}", one)
 
 
 def _lane(world: World, step: str | None) -> str:
@@ -132,7 +133,7 @@ def start(world: World, role: str, who: str | None = None) -> None:
 
 def _start_looks(world: World, who: str) -> None:
     world.running(who)
-    draw = Draw(world.draw(), world.spec.limits)
+    draw = Draw(world.draw(), world.spec.limits, world.spec.throttled)
     for unresolved in world.store.unknowns.find_unknown(LOOK_LIMIT):
         name = f"{who}:{unresolved.claim.seq}"
         if name not in world.tasks:

@@ -24,6 +24,7 @@ from ..outbox.reap import reap_pass
 from ..outbox.relay import relay_pass
 from ..workers.attempt import attempt, report
 from ..workers.reconcile import reconcile
+from ..workers.throttle import throttled_attempt
 
 Steps: TypeAlias = Generator[Any, Any, Any]
 
@@ -36,6 +37,7 @@ def evidence(claim: Claimed, outcome: Outcome, number: int) -> Steps:
 
 ROLES: Mapping[str, Callable[..., Steps]] = {
     "attempt": attempt,
+    "throttled_attempt": throttled_attempt,
     "report": report,
     "evidence": evidence,
     "reconcile": reconcile,

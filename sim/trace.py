@@ -21,7 +21,7 @@ from .world_values import COUNTER_NAMES
 
 VERSION = 1
 _TOP = {"ackbox_trace", "name", "about", "covers", "world", "events", "expected"}
-_WORLD = {"tools", "workers", "reconcilers", "limits", "hands_over", "unserved"}
+_WORLD = {"tools", "workers", "reconcilers", "limits", "hands_over", "unserved", "throttled"}
 _EXPECTED = {"counters", "states", "told", "violations"}
 _KINDS: Mapping[str, tuple[type[Any], ...]] = {
     verbs.TEXT: (str,),
@@ -183,6 +183,7 @@ class _Checker:
                 self._option(option, value, "world", "tools", name, option)
         for names in ("workers", "reconcilers"):
             self._kind(world.get(names, []), "list", "world", names)
+        self._kind(world.get("throttled", False), "true or false", "world", "throttled")
         self._kind(world.get("limits", {}), "object", "world", "limits")
         self._known(world.get("limits", {}), LIMIT_NAMES, "world", "limits")
         for name, value in world.get("limits", {}).items():

@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from ..outbox.identity import DEFAULT_NAMESPACE
+from ..workers.throttle import Throttle
 from . import driver, planning, wire
 from .clock import BEGINNING, VirtualClock
 from .lives import PASS_ARGUMENTS
@@ -39,7 +40,7 @@ from .world_values import Flight, Impossible, Process, Task, altered
 
 Choice: TypeAlias = tuple[Any, ...]
 _COPIED = ("processes", "tasks", "flights", "plan", "allowed", "tally")
-_PLAIN = ("tokens", "broken", "bound_log", "sent")
+_PLAIN = ("tokens", "broken", "bound_log", "sent", "throttles")
 
 
 class World:
@@ -73,6 +74,8 @@ class World:
         """What the planner was handed: (seq, state), in order."""
         self.sent: frozenset[tuple[int, int]] = frozenset()
         """(seq, fence) of every request that left a process."""
+        self.throttles: tuple[tuple[str, Throttle], ...] = ()
+        """Budget and breaker by tool; stays empty where nothing asks them."""
         self.tally: Counter[str] = Counter()
         self.journal: list[tuple[Any, ...]] = []
         """Facts of the last choice, for monitors: ("left", flight), ("bound", seq) and such."""
@@ -116,7 +119,7 @@ class World:
         return (
             self.store.key(), self.tools.key(), tuple(sorted(tasks, key=_first)),
             tuple(sorted(flights, key=_first)), tuple(processes), self.broken,
-            tuple(sorted(self.allowed.items())),
+            tuple(sorted(self.allowed.items())), self.throttles,
         )  # fmt: skip
 
     # -- what may happen -------------------------------------------------------------------------

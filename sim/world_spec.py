@@ -25,6 +25,8 @@ class WorldSpec:
     """The plan has `after_bound` functions, so that what is bound is handed over."""
     unserved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Tools that a worker does not know, by worker."""
+    throttled: bool = False
+    """Sends ask the retry budget and the breaker of their tool first."""
 
     def document(self) -> dict[str, Any]:
         """Return the world as JSON; what has its default value is left out."""
@@ -40,6 +42,8 @@ class WorldSpec:
             shown["hands_over"] = False
         if self.unserved:
             shown["unserved"] = {name: list(tools) for name, tools in self.unserved.items()}
+        if self.throttled:
+            shown["throttled"] = True
         return shown
 
 
@@ -60,6 +64,7 @@ def world_of(document: Mapping[str, Any]) -> WorldSpec:
         limits=replace(DEFAULTS, **document.get("limits", {})),
         hands_over=document.get("hands_over", True),
         unserved=unserved,
+        throttled=document.get("throttled", False),
     )
 
 
