@@ -27,6 +27,7 @@ WORKER = "worker"
 BACKGROUND_ROLES = ("relay", "reaper", "reconciler", "consumer")
 ROLES = (*BACKGROUND_ROLES, WORKER)
 LOOK_SECONDS = 0.5
+END_LOOK_SECONDS = 0.1
 SERVERS_EVERY_SECONDS = 2.0
 POOL_SLACK_SECONDS = 5.0
 FAILED = 1
@@ -155,7 +156,7 @@ class Supervisor:
         pool.stop()
         asked = self._signals.count
         while pool.is_running():
-            self._signals.wait(LOOK_SECONDS)
+            self._signals.wait(END_LOOK_SECONDS)
             if self._signals.count > asked:
                 asked = self._signals.count
                 pool.stop()

@@ -21,7 +21,7 @@ from .notify import channel_name
 
 _log = structlog.get_logger(__name__)
 _AWAY = Limits(backoff_base_seconds=0.2, backoff_cap_seconds=5.0)
-_LOOK_SECONDS = 0.5
+_LOOK_SECONDS = 0.2
 
 
 class Listener:

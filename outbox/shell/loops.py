@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable
 
 import structlog
@@ -20,6 +21,8 @@ from ..errors import AckboxError
 _log = structlog.get_logger(__name__)
 _AWAY = Limits(backoff_base_seconds=0.2, backoff_cap_seconds=5.0)
 DEBOUNCE_SECONDS = 0.02
+LOOK_SECONDS = 0.2
+"""How long a loop waits for a ring before it looks whether it has to end."""
 
 
 class Loop:
@@ -72,7 +75,10 @@ class Loop:
         if self._failures:
             self._stop.wait(backoff_seconds(self._failures, random.uniform(0.5, 1.0), _AWAY))
             return
-        if self._wake.wait(self._poll_seconds * random.uniform(0.75, 1.25)):
-            # Rings come in bursts; one pass answers all that came until now.
-            self._stop.wait(DEBOUNCE_SECONDS)
-            self._wake.clear()
+        until = time.monotonic() + self._poll_seconds * random.uniform(0.75, 1.25)
+        while not self._stop.is_set() and (left := until - time.monotonic()) > 0:
+            if self._wake.wait(min(left, LOOK_SECONDS)):
+                # Rings come in bursts; one pass answers all that came until now.
+                self._stop.wait(DEBOUNCE_SECONDS)
+                self._wake.clear()
+                return
