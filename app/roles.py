@@ -36,6 +36,7 @@ from ..outbox.shell.attempt_store import AttemptStore
 from ..outbox.shell.bell import TOKEN_LIMIT
 from ..outbox.shell.claim_store import ClaimStore
 from ..outbox.shell.compensation_store import undo_target
+from ..outbox.shell.fault_points import FaultPoints
 from ..outbox.shell.gate_store import gates_due, time_out_gate
 from ..outbox.shell.hold_store import HoldStore
 from ..outbox.shell.listener import Listener
@@ -155,20 +156,17 @@ def start_consumer(parts: Parts, stop: threading.Event, plan: Plan | None = None
     database = parts.own_database("ackbox consumer", pool_size=4)
     consumer = ResultConsumer(
         database, plan, limits=parts.limits, poll_seconds=parts.settings.poll_seconds,
-        rung=lambda lanes: _ring_lanes(parts, lanes),
+        rung=lambda lanes: _ring_lanes(parts, lanes), faults=FaultPoints.from_environment(),
     )  # fmt: skip
     end_beat = _beating(parts, "consumer")
-    threads = [
-        threading.Thread(target=consumer.run, args=(stop,), name="ackbox-consumer", daemon=True),
-        threading.Thread(
-            target=_wait_for_results, args=(parts, consumer, stop), name="ackbox-results",
-            daemon=True,
-        ),
-    ]  # fmt: skip
-    for thread in threads:
-        thread.start()
+    results = threading.Thread(
+        target=_wait_for_results, args=(parts, consumer, stop), name="ackbox-results", daemon=True
+    )
+    results.start()
+    threads = [*consumer.start(stop), results]
 
     def close() -> None:
+        consumer.close()
         end_beat()
         database.dispose()
 

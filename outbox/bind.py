@@ -47,10 +47,13 @@ class BindReport:
     full: bool = False
 
 
-def bind_pass(limit: int, *, together: bool = False) -> Generator[Any, Any, BindReport]:
+def bind_pass(
+    limit: int, *, together: bool = False, hands_over: bool = True
+) -> Generator[Any, Any, BindReport]:
     """Bind due batches in the order they settled, then hand bound rows over.
 
-    `together` is for a plan without any callback: nothing of one batch can hold up another.
+    `together` is for a plan without any callback: nothing of one batch can hold up another. Where
+    handing over has a loop of its own, no slow callback holds up a bind (`hands_over`).
     """
     settled: tuple[int, ...] = yield FindSettled(limit)
     answers: list[BindAnswer] = []
@@ -59,7 +62,7 @@ def bind_pass(limit: int, *, together: bool = False) -> Generator[Any, Any, Bind
     elif not together:
         for batch_id in settled:
             answers.append((yield BindBatch(batch_id)))
-    handed = 0 if together else (yield from _hand_over_pass(limit))
+    handed = (yield from hand_over_pass(limit)) if hands_over and not together else 0
     return BindReport(
         bound=sum(answer.bound for answer in answers),
         stale=sum(answer.stale for answer in answers),
@@ -69,7 +72,7 @@ def bind_pass(limit: int, *, together: bool = False) -> Generator[Any, Any, Bind
     )
 
 
-def _hand_over_pass(limit: int) -> Generator[Any, Any, int]:
+def hand_over_pass(limit: int) -> Generator[Any, Any, int]:
     """Run the after_bound callbacks of what is bound and not handed over yet."""
     bound: tuple[int, ...] = yield FindBound(limit)
     handed = 0

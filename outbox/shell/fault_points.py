@@ -42,6 +42,11 @@ class FaultPoints:
         """Return the process's plan; an empty one where the variable is not set."""
         return cls(os.environ.get(PLAN_VARIABLE))
 
+    @property
+    def planned(self) -> bool:
+        """Whether this process has a plan at all."""
+        return self._path is not None
+
     def reach(self, point: str, intent_id: str) -> None:
         """Meet the fault planned for this point and intent, if it has not fired yet."""
         if self._path is None:

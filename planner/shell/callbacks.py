@@ -1,19 +1,33 @@
-"""Runs one callback of a plan, and gives it the bound row with or without its transaction.
+"""Runs one callback of a plan, and gives it the row with or without the bind's transaction.
 
-Decides that whatever a callback raises is its own failure and never the consumer's. Shell.
+Decides that whatever a callback raises is its own failure and never the consumer's, and that a
+callback does not end the transaction which it is called in. Shell.
 """
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any, TypeGuard, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 from sqlalchemy.orm import Session
 
 from ...outbox.errors import ConfigError
 from ...outbox.intent import Intent
 from ...outbox.told import Told
 from ..plan import Callback
+
+AsyncCallback = Callable[[Any], Awaitable[object]]
+C = TypeVar("C")
+_JOINED: Any = {"join_transaction_mode": "rollback_only"}
+"""A session's own commit only flushes; its rollback is the end of the bind."""
 
 
 class CallbackFailed(Exception):
@@ -26,7 +40,11 @@ class CallbackFailed(Exception):
 
 @dataclass(slots=True)
 class Bound:
-    """A bound row as a callback sees it (`plan.BoundView`)."""
+    """A row as a callback sees it: the intent, and what is told of it.
+
+    `connection` and `session` stand in the bind's own transaction, and only `on_bound` has them.
+    Commit nothing on them: the consumer commits the bind and what the callback wrote together.
+    """
 
     intent: Intent
     told: Told
@@ -36,18 +54,13 @@ class Bound:
     @property
     def connection(self) -> Connection:
         """The connection of the bind's transaction. Raises ConfigError outside of it."""
-        if self._connection is None:
-            raise ConfigError(
-                "after_bound runs outside the bind's transaction",
-                next_step="use on_bound for what must commit with the bind",
-            )
-        return self._connection
+        return _inside(self._connection)
 
     @property
     def session(self) -> Session:
         """A session on that connection; its own commit only flushes. Raises ConfigError."""
         if self._session is None:
-            self._session = Session(self.connection, join_transaction_mode="rollback_only")
+            self._session = Session(self.connection, **_JOINED)
         return self._session
 
     def close(self) -> None:
@@ -62,13 +75,120 @@ class Bound:
             self._connection = None
 
 
+@dataclass(slots=True)
+class AsyncBound:
+    """What an `async def` callback gets: `Bound` with an AsyncConnection and an AsyncSession."""
+
+    intent: Intent
+    told: Told
+    _connection: AsyncConnection | None = field(default=None, repr=False)
+    _session: AsyncSession | None = field(default=None, repr=False)
+
+    @property
+    def connection(self) -> AsyncConnection:
+        """The connection of the bind's transaction. Raises ConfigError outside of it."""
+        return _inside(self._connection)
+
+    @property
+    def session(self) -> AsyncSession:
+        """A session on that connection; its own commit only flushes. Raises ConfigError."""
+        if self._session is None:
+            self._session = AsyncSession(self.connection, expire_on_commit=False, **_JOINED)
+        return self._session
+
+    async def close(self) -> None:
+        """Flush the session, and take connection and session away from the callback."""
+        session, self._session = self._session, None
+        try:
+            if session is not None:
+                await session.commit()
+        finally:
+            if session is not None:
+                await session.close()
+            self._connection = None
+
+
+def _inside(connection: C | None) -> C:
+    if connection is None:
+        raise ConfigError(
+            "this callback runs outside the bind's transaction",
+            next_step="use on_bound for what must commit with the bind",
+        )
+    return connection
+
+
+def is_async(callback: Callback) -> TypeGuard[AsyncCallback]:
+    """Return whether a callback is an `async def` function, or an object that is called as one."""
+    called = getattr(callback, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(called)
+
+
+def async_connection(connection: Connection) -> AsyncConnection:
+    """Return the asynchronous face of a connection whose engine is an asynchronous one."""
+    return AsyncConnection(AsyncEngine(connection.engine), connection)
+
+
 def call(callback: Callback, bound: Bound) -> None:
     """Call it, and raise CallbackFailed for whatever it raised.
 
-    A failure to flush what it left in the session counts as its own.
+    A failure to flush what it left in the session counts as its own. In the main thread a
+    KeyboardInterrupt and a SystemExit go on up: there they are meant for the process.
     """
     try:
-        callback(bound)
+        returned = callback(bound)
+        if inspect.isawaitable(returned):
+            raise _not_awaited(returned)
         bound.close()
     except Exception as error:
-        raise CallbackFailed(type(error).__name__) from error
+        raise CallbackFailed(error_type(error)) from error
+    except (SystemExit, KeyboardInterrupt) as error:
+        if threading.current_thread() is threading.main_thread():
+            raise
+        raise CallbackFailed(error_type(error)) from error
+
+
+async def call_async(callback: AsyncCallback, bound: AsyncBound) -> None:
+    """Await it on the callbacks' own loop, and raise CallbackFailed for whatever it raised.
+
+    Nothing is meant for the process there, so that cancelling and exiting are failures too.
+    """
+    try:
+        await callback(bound)
+        await bound.close()
+    except Exception as error:
+        raise CallbackFailed(error_type(error)) from error
+    except (SystemExit, KeyboardInterrupt, asyncio.CancelledError) as error:
+        raise CallbackFailed(error_type(error)) from error
+
+
+def _not_awaited(returned: Any) -> ConfigError:
+    if inspect.iscoroutine(returned):
+        returned.close()
+    return ConfigError(
+        "a callback returned something to be awaited without being an async def function",
+        next_step="define the callback with async def",
+    )
+
+
+def error_type(error: BaseException) -> str:
+    """Return the error's type; of a database's error the driver's, which says what happened."""
+    if isinstance(error, DBAPIError) and error.orig is not None:
+        return type(error.orig).__name__
+    return type(error).__name__
+
+
+@contextmanager
+def not_committed_by_callbacks(connection: Connection) -> Iterator[None]:
+    """Refuse every COMMIT on the connection for a while: it would make the bind durable alone."""
+    event.listen(connection, "commit", _refuse_commit)
+    try:
+        yield
+    finally:
+        event.remove(connection, "commit", _refuse_commit)
+
+
+def _refuse_commit(_: Connection) -> None:
+    raise ConfigError(
+        "an on_bound callback may not commit: the bind and what it wrote commit together",
+        next_step="leave the commit out, or use after_bound",
+    )

@@ -37,7 +37,7 @@ from .postgres_parts import (
 
 _TABLES = (
     "intent", "intent_state", "contract", "claim_batch", "settled_batch", "observation", "event",
-    "worker", "gate", "paused", "domain",
+    "to_tell", "worker", "gate", "paused", "domain",
 )  # fmt: skip
 COLUMNS = tuple(one.name for one in fields(Row) if one.name not in ("fingerprint", "content"))
 """What is compared of a state row; the other two stand in the intent."""

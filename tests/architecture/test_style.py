@@ -27,6 +27,7 @@ CATCH_ALL_BOUNDARIES: dict[str, str] = {
     "tool_adapters/shell/function_transport.py::_Run.perform": "else the call never ends",
     "tool_adapters/compensating.py::plan_compensation": "an adapter's code: raising is an answer",
     "planner/shell/callbacks.py::call": "a plan's code: whatever it raises undoes the bind",
+    "planner/shell/callbacks.py::call_async": "a plan's code: whatever it raises undoes the bind",
     "workers/shell/tool_driver.py::ToolDriver._ask": "an adapter's code: raising is an answer",
     "workers/shell/reconciler.py::Reconciler._look": "else its thread would swallow it unseen",
     "workers/shell/runner.py::Runner._serve": "one broken attempt must not end the others",

@@ -30,7 +30,7 @@ from .outboxes import COLUMNS, SERVED, TOOLS
 
 _TABLES = (
     "intent", "intent_state", "contract", "claim_batch", "settled_batch", "observation", "event",
-    "worker", "gate", "paused", "domain",
+    "to_tell", "worker", "gate", "paused", "domain",
 )  # fmt: skip
 
 

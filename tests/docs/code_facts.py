@@ -19,7 +19,7 @@ _CODE = re.compile(r"[a-z][a-z_0-9]*")
 _INSERT = re.compile(
     r"INSERT INTO \{schema\}\.event\s*\((?P<columns>[^)]*)\)\s*SELECT(?P<values>.*?)FROM", re.DOTALL
 )
-_NAMED_BY = {"Note": 1, "note": 2, "_alert": 1}
+_NAMED_BY = {"Note": 1, "note": 2, "alert": 1}
 """Calls that write an event, and the place of its name among their arguments."""
 DECISIONS = ("approved", "rejected")
 

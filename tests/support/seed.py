@@ -39,7 +39,7 @@ KEYLESS = ToolContract("keyless")
 UNDO = ToolContract("undo")
 TABLES = (
     "intent", "intent_state", "contract", "claim_batch", "settled_batch", "observation", "event",
-    "worker", "gate", "paused", "domain",
+    "to_tell", "worker", "gate", "paused", "domain",
 )  # fmt: skip
 TOOLS = (KEYED, WINDOWED, PROBED, WEAK, KEYLESS, UNDO)
 

@@ -1,0 +1,19 @@
+-- purpose: lease what waits longest to be told in one of these words to one consumer
+-- edges: none
+-- zero rows: nothing is due, or other consumers have it
+WITH due AS (
+    SELECT t.tell_id FROM {schema}.to_tell t
+     WHERE t.due_at <= {schema}.clock_now() AND t.word = ANY (CAST(:words AS text[]))
+     ORDER BY t.due_at, t.tell_id
+     LIMIT 1
+       FOR UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE {schema}.to_tell t
+       SET due_at = {schema}.clock_now() + make_interval(secs => :lease_seconds),
+           tries = t.tries + 1
+      FROM due
+     WHERE t.tell_id = due.tell_id
+    RETURNING t.tell_id, t.seq, t.word, t.tries
+)
+SELECT taken.tell_id, taken.seq, taken.word, taken.tries, n.tool, n.intent_id
+  FROM taken JOIN {schema}.intent n ON n.seq = taken.seq
