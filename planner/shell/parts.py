@@ -6,7 +6,9 @@ threads. Shell.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+
+from sqlalchemy import Connection
 
 from ...outbox.defaults import Limits
 from ...outbox.intent import Address
@@ -15,8 +17,8 @@ from ...outbox.shell.fitting import Fitting
 from ...outbox.shell.statements import Statements
 from .bell import PlannerBell, TokenRinger
 from .link import Passage
-from .operations import Operations
-from .waiting import Waiters
+from .operations import Operation, Operations
+from .waiting import Steps, Waiters
 
 
 class PlannerParts:
@@ -34,7 +36,11 @@ class PlannerParts:
         self.operations = Operations(statements, limits, namespace)
         bell = PlannerBell(database, statements, bus)
         self.passage = Passage(bell, Fitting(statements, outbox), database.schema)
-        self.waiters = Waiters(database, self.operations.store)
+        self.waiters = Waiters(database, self._steps)
+
+    def _steps(self, connection: Connection, names: Collection[tuple[str, str]]) -> Steps:
+        operation = Operation(lambda c: self.operations.store.steps(c, names), writes=False)
+        return self.passage.alone(operation, connection)
 
     def may_be_open(self, address: Address) -> bool:
         """Return whether a transaction of this process may still hold the step back."""

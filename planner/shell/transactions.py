@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, event
+from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import Session
 
 from ...outbox.intent import Address, Intent
@@ -29,6 +30,13 @@ def note_on(connection: Connection) -> set[str]:
     lanes: set[str] = set()
     connection.execution_options(**{_OPTION: lanes})
     return lanes
+
+
+def note_on_async(connection: AsyncConnection) -> set[str]:
+    """Do the same on a connection of an event loop; asks no server."""
+    sync = connection.sync_connection
+    assert sync is not None, "the connection was just opened"
+    return note_on(sync)
 
 
 class PutsInTransactions:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         UnknownOutcome,
     )
     from .planner.plan import Plan
+    from .planner.shell.async_planner import AsyncPlanner
     from .planner.shell.planner import Planner
     from .tool_adapters.contract import Absent, Found, Inconclusive, IntentDraft
     from .tool_adapters.function import ToolCall, strong, tool, weak
@@ -57,6 +58,7 @@ _PLACES = {
         " Compensated Failed InFlight Superseded Told UnknownOutcome"
     ),
     "planner.plan": "Plan",
+    "planner.shell.async_planner": "AsyncPlanner",
     "planner.shell.planner": "Planner",
     "tool_adapters.contract": "Absent Found Inconclusive IntentDraft",
     "tool_adapters.function": "ToolCall strong tool weak",
@@ -70,6 +72,7 @@ __all__ = [
     "AckboxError",
     "AlsoHappened",
     "Applied",
+    "AsyncPlanner",
     "AwaitingApproval",
     "CancelRecorded",
     "Cancelled",
