@@ -13,12 +13,14 @@ from typing import Any
 
 import click
 
-from ...sim.chaos.page import page
+from ...sim.chaos.chart import chart
+from ...sim.chaos.page import CHART, page
 from ...sim.chaos.suite import as_text, document
 from ..cli.exits import ExitCode
 
 RESULTS = Path("sim/results/latest.json")
 PAGE = Path("docs/RESULTS.md")
+PICTURE = PAGE.parent / CHART
 _COLLECT_AFTER = 100_000
 _SHOWN = ("attempts", "effects", "duplicates", "resolved", "parked", "failed")
 
@@ -26,7 +28,7 @@ _SHOWN = ("attempts", "effects", "duplicates", "resolved", "parked", "failed")
 @click.command("chaos")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole results document.")
 @click.option("--fuzz-seeds", default=200, show_default=True, type=click.IntRange(0, 1_000_000))
-@click.option("--write", is_flag=True, help="Write the results file and page of this checkout.")
+@click.option("--write", is_flag=True, help="Write this checkout's results, page and chart.")
 @click.option("--check", is_flag=True, help="Exit 1 where those differ from this run.")
 def chaos(as_json: bool, fuzz_seeds: int, write: bool, check: bool) -> None:
     """Run scenarios, goldens, the headline workload and a fuzz; exit 1 where a rule breaks.
@@ -37,7 +39,7 @@ def chaos(as_json: bool, fuzz_seeds: int, write: bool, check: bool) -> None:
     if (write or check) and not RESULTS.parent.is_dir():
         raise click.UsageError("--write and --check need the root of a checkout")
     results = document(range(1, fuzz_seeds + 1))
-    texts = {RESULTS: as_text(results), PAGE: page(results)}
+    texts = {RESULTS: as_text(results), PAGE: page(results), PICTURE: chart(results)}
     if as_json:
         click.echo(texts[RESULTS], nl=False)
     else:

@@ -54,11 +54,13 @@ class Case:
         limits: Limits = DEFAULTS,
         others: tuple[ToolSpec, ...] = (),
         intents: int = 0,
+        throttled: bool = False,
     ) -> None:
         self.schedule = schedule
         self.planned = intents
         """How many intents a script has to put."""
-        spec = WorldSpec((ToolSpec(TOOL, **tool), *others), limits=limits)
+        tools = (ToolSpec(TOOL, **tool), *others)
+        spec = WorldSpec(tools, limits=limits, throttled=throttled)
         jitter = stream(schedule.seed, "jitter:w1")
         self.world = World(spec, draw=lambda: next(jitter), forest=Forest(remember=False))
         self.monitors = Monitors(self.world)
@@ -212,7 +214,9 @@ class Case:
         self._tries[intent] += 1
         number = self._tries[intent]
         latency = timedelta(seconds=self.schedule.latency_seconds(intent, number))
-        return Trip(number, self.schedule.fault(intent, number), flight.left_at + latency)
+        out = self.schedule.is_out(self.world.clock.elapsed_seconds)
+        fault = self.schedule.outage if out else self.schedule.fault(intent, number)
+        return Trip(number, fault, flight.left_at + latency)
 
     # -- what a check looks at -------------------------------------------------------------------
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from . import scenarios_crash, scenarios_delivery, scenarios_people, scenarios_tool
+from . import (
+    scenarios_crash,
+    scenarios_delivery,
+    scenarios_load,
+    scenarios_people,
+    scenarios_tool,
+)
 from .scenario import Scenario
 
 FAULTS: dict[str, str] = {
@@ -31,4 +37,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     *scenarios_crash.SCENARIOS,
     *scenarios_people.SCENARIOS,
     *scenarios_tool.SCENARIOS,
+    *scenarios_load.SCENARIOS,
 )

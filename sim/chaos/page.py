@@ -11,7 +11,10 @@ from .scenario import PLAIN_LIMITS
 COMMAND = "ackbox sim chaos --write"
 BAR = 40
 """Characters of the longest bar."""
-_ARMS = {
+CHART = "results-chart.svg"
+"""The chart's file, beside the page."""
+BARS = ("duplicates", "parked", "failed")
+ARMS = {
     "naive": "naive workers",
     "sluice_published": "sluice (its own figures)",
     "ackbox_keyed": "ackbox, the tool honours keys",
@@ -26,8 +29,8 @@ _SCENARIO_COUNTS = ("intents", "deliveries", "attempts", "effects", "duplicates"
 
 def page(results: Mapping[str, Any]) -> str:
     """Return the page as Markdown."""
-    parts = (_head, _headline, _chart, _by_seed, _unproven, _storm, _scenarios, _goldens, _fuzz,
-             _reading)  # fmt: skip
+    parts = (_head, _headline, _chart, _by_seed, _unproven, _storm, _outage, _scenarios, _goldens,
+             _fuzz, _reading)  # fmt: skip
     return "\n".join(line for part in parts for line in part(results))
 
 
@@ -64,7 +67,7 @@ def _headline(results: Mapping[str, Any]) -> Iterator[str]:
     yield from _table(
         head,
         (
-            (_ARMS[arm], *(_count(arm, name, one) for name in _COUNTS), *_ratios(one))
+            (ARMS[arm], *(_count(arm, name, one) for name in _COUNTS), *_ratios(one))
             for arm, one in arms.items()
         ),
     )
@@ -92,10 +95,12 @@ def _chart(results: Mapping[str, Any]) -> Iterator[str]:
     arms = results["headline"]
     most = max(one["duplicates"] for one in arms.values()) or 1
     yield from ("### Duplicates against work in front of a person", "")
+    yield f"![Bars of duplicate, parked and failed intents for each arm; text below]({CHART})"
+    yield ""
     yield from ("```text",)
     for arm, one in arms.items():
-        yield _ARMS[arm]
-        for name in ("duplicates", "parked", "failed"):
+        yield ARMS[arm]
+        for name in BARS:
             bar = "#" * -(-one[name] * BAR // most)
             yield f"  {name:<10} {one[name]:>4} {bar}".rstrip()
     yield from ("```", "")
@@ -132,7 +137,7 @@ def _unproven(results: Mapping[str, Any]) -> Iterator[str]:
     arms = results[WITHOUT_PROOF]["arms"]
     yield from _table(
         ("arm", *_COUNTS),
-        ((_ARMS[arm], *(one[name] for name in _COUNTS)) for arm, one in arms.items()),
+        ((ARMS[arm], *(one[name] for name in _COUNTS)) for arm, one in arms.items()),
     )
 
 
@@ -145,11 +150,31 @@ def _storm(results: Mapping[str, Any]) -> Iterator[str]:
     ]
     theirs = SLUICE_STORM
     ratios = _ratios(theirs.as_dict())
-    rows.append((_ARMS["sluice_published"], theirs.attempts, theirs.resolved, *ratios))
+    rows.append((ARMS["sluice_published"], theirs.attempts, theirs.resolved, *ratios))
     yield from _table(("arm", "attempts", "completed", "amplification", "completion"), rows)
-    yield "An amplification below one is work that was refused, not saved. ackbox has neither a"
-    yield "retry budget nor a breaker: each refusal puts its row back with a later turn, with full"
-    yield "jitter, until the tool's `max_sends`."
+    yield "An amplification below one is work that was refused, not saved. ackbox runs here"
+    yield "without retry budget and breaker: each refusal puts its row back with a later turn, with"
+    yield "full jitter, until the tool's `max_sends`."
+    yield ""
+
+
+def _outage(results: Mapping[str, Any]) -> Iterator[str]:
+    found = [one for one in results["scenarios"] if one["name"].startswith("outage")]
+    yield from ("## Outage: 360 intents, 300 of them while the tool is out", "")
+    head = ("scenario", "tool", "attempts", "reads", "completed", "parked", "amplification",
+            "completion")  # fmt: skip
+    yield from _table(
+        head,
+        (
+            (one["name"], one["tool"], one["attempts"], one["reads"], one["resolved"],
+             one["parked"], *_ratios(one))
+            for one in found
+        ),
+    )  # fmt: skip
+    yield "A retry budget lets a tool's first sends pay for a share of retries and resends; a"
+    yield "breaker sends nothing but one trial at a time once a tool answers badly. Both put rows"
+    yield "off, neither ends one nor counts a send. Where an error proves nothing and the tool"
+    yield "offers neither key nor probe, what a breaker holds back is also spared a person."
     yield ""
 
 

@@ -73,6 +73,8 @@ class Scenario:
     """Beside `ends`; where an intent has several right ends, `ends` holds the usual one."""
     check_total: Callable[[Figures], Iterator[str]] | None = None
     """Looks at the sum of all seeds."""
+    throttled: bool = False
+    """Every send asks budget and breaker first."""
     loose: bool = False
     """`ends` names the kinds only; `check` says how intents end."""
 
@@ -84,6 +86,7 @@ class Scenario:
             limits=replace(DEFAULTS, **self.limits),
             others=self.others,
             intents=self.intents,
+            throttled=self.throttled,
         )
 
     def stated_limits(self) -> dict[str, Any]:

@@ -35,6 +35,14 @@ class Schedule:
     slow_tries: int | None = None
     """How many tries of an intent have a latency, the others being quick; None: all."""
     overrides: Mapping[int, str] = field(default_factory=dict)
+    outage_range: tuple[float, float] = (0.0, 0.0)
+    """From when to when the tool is out, in seconds of the world."""
+    outage: str = ERROR
+    """What becomes of every request that leaves while the tool is out."""
+
+    def is_out(self, seconds: float) -> bool:
+        """Return whether the tool is out at a moment of the world."""
+        return self.outage_range[0] <= seconds < self.outage_range[1]
 
     def deliveries(self, intent: str) -> int:
         """Return how often an intent is delivered; at least once."""

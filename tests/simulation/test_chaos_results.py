@@ -3,13 +3,15 @@
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
 
 from ackbox.app.sim import chaos_cli
 from ackbox.app.sim.cli import sim_group
-from ackbox.sim.chaos.page import page
+from ackbox.sim.chaos.chart import chart
+from ackbox.sim.chaos.page import BARS, page
 from ackbox.sim.chaos.suite import as_text, document
 
 pytestmark = pytest.mark.xdist_group("chaos")
@@ -40,6 +42,33 @@ def test_the_page_follows_the_results(results: dict[str, Any]) -> None:
     """Property: the page is written from the document, read back from its own text."""
     assert (ROOT / chaos_cli.PAGE).read_text(encoding="utf-8") == page(results)
     assert page(json.loads(as_text(results))) == page(results)
+
+
+def test_the_chart_follows_the_results(results: dict[str, Any]) -> None:
+    """Property: the committed picture is of this run; it needs nothing but itself."""
+    drawn = chart(results)
+    assert (ROOT / chaos_cli.PICTURE).read_text(encoding="utf-8") == drawn
+    assert f"({chaos_cli.PICTURE.name})" in page(results)
+    root = ElementTree.fromstring(drawn)
+    shown = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    for one in results["headline"].values():
+        assert {str(one[name]) for name in BARS} <= set(shown)
+    assert "http" not in drawn.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    more = {**results["headline"]["naive"], "parked": 777}
+    assert chart({**results, "headline": {"naive": more}}) != drawn
+
+
+def test_throttles_spare_a_tool_that_is_out(results: dict[str, Any]) -> None:
+    """Property: the same intents end the same way, with a fraction of the requests (F7)."""
+    found = {(one["name"], one["tool"]): one for one in results["scenarios"]}
+    plain, budget, both = (
+        found[name, "keyed"] for name in ("outage", "outage-budget", "outage-throttled")
+    )
+    assert {one["resolved"] for one in (plain, budget, both)} == {360}
+    assert both["attempts"] * 6 < plain["attempts"]
+    assert budget["attempts"] * 2 < plain["attempts"]
+    parked = [found[f"outage-unproven{more}", "keyless"]["parked"] for more in ("", "-throttled")]
+    assert parked[1] * 3 < parked[0]
 
 
 def test_amplification_never_stands_without_completion(results: dict[str, Any]) -> None:
