@@ -42,8 +42,12 @@ class Binder:
         self._runner = runner
         self._store = runner.bind_store
         self._callbacks = runner.callbacks
-        self._hand_over = tuple(runner.callbacks.after_bound)
         self._rung = rung
+
+    @property
+    def _hand_over(self) -> tuple[str, ...]:
+        """The tools whose bound rows wait for their hand-over."""
+        return tuple(self._callbacks.after_bound)
 
     def bind(self, command: BindBatch) -> BindAnswer:
         """Bind one batch; rows whose callback raised are kept for later, the others go on."""

@@ -25,8 +25,11 @@ class Teller:
     def __init__(self, runner: CallbackRunner, stop: threading.Event) -> None:
         self._runner = runner
         self._store = TellStore(runner.statements)
-        self._words = runner.callbacks.words
         self.stop = stop
+
+    @property
+    def _words(self) -> frozenset[str]:
+        return self._runner.callbacks.words
 
     def run_once(self, limit: int) -> int:
         """Tell what is due, let go of what nobody has asked for; returns how much that was."""
