@@ -59,13 +59,13 @@ def compensation_request(
     version: int,
     lane: str,
     args: Mapping[str, Any],
-    left_out: Mapping[str, Any] | None = None,
+    filled_in: Mapping[str, Any] | None = None,
     *,
     ensure_absent: bool = False,
     limits: Limits = DEFAULTS,
 ) -> CompensationRequest:
     """Check and digest what an adapter planned. Raises InvalidIntent for bad arguments."""
-    content = content_of(tool, version, lane, args, left_out, limits)
+    content = content_of(tool, version, lane, args, filled_in, limits)
     return CompensationRequest(content, ensure_absent)
 
 

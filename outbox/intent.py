@@ -157,20 +157,20 @@ def content_of(
     version: int,
     lane: str,
     args: Mapping[str, Any],
-    left_out: Mapping[str, Any] | None = None,
+    filled_in: Mapping[str, Any] | None = None,
     limits: Limits = DEFAULTS,
 ) -> Content:
     """Check what a call does and take its digests.
 
     `fingerprint` covers the arguments as the caller gave them, so that a new default in a tool's
-    signature is no conflict; `content` covers what is stored, `left_out` defaults included.
+    signature is no conflict; `content` covers what is stored, whatever defaults `filled_in`.
     """
     check_tool(tool, version)
     check_lane(lane)
     limit = int(limits.args_limit_bytes)
     given = fingerprint(tool, args, limit)
-    stored = {**(left_out or {}), **args}
-    whole = given if len(stored) == len(args) else fingerprint(tool, stored, limit)
+    stored = {**args, **(filled_in or {})}
+    whole = fingerprint(tool, stored, limit) if filled_in else given
     return Content(tool, version, lane, stored, given, whole)
 
 

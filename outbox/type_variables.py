@@ -1,4 +1,4 @@
-"""The type variables of what planners and tools type: a tool's result, and nothing else.
+"""The type variables of what planners and tools type: a tool's arguments and its result.
 
 Decides that a class written without its type argument means `Any`. Type checkers read that default
 from `typing_extensions`; at run time the standard library's variables do. Pure.
@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar
+    from typing_extensions import ParamSpec, TypeVar
 
+    P = ParamSpec("P", default=...)
     R = TypeVar("R", default=Any)
     R_co = TypeVar("R_co", covariant=True, default=Any)
 else:
-    from typing import TypeVar
+    from typing import ParamSpec, TypeVar
 
+    P = ParamSpec("P")
     R = TypeVar("R")
     R_co = TypeVar("R_co", covariant=True)
 
-__all__ = ["R", "R_co"]
+__all__ = ["P", "R", "R_co"]

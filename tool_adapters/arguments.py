@@ -1,134 +1,194 @@
 """Arguments of a function tool: which names its signature takes, and their stored JSON form.
 
 Decides whether a caller's arguments are legal, before anything is stored, so that a worker never
-meets a call that the function cannot take. Pure: `outbox` and the standard library. Only JSON
-types pass here; richer annotations belong into `encode_value` and `decode_value`, both of which
-already see the annotation.
+meets a call that the function cannot take: they are encoded, decoded again and compared. Pure:
+`outbox`, `values` and the standard library.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from ..outbox.defaults import DEFAULTS
 from ..outbox.errors import ConfigError, InvalidIntent
 from ..outbox.identity import canonical
+from .values.annotations import rule_for
+from .values.differences import check_same
+from .values.place import Misfit, NoRule, Place, Rule
+from .values.records import missing
+from .values.signatures import Annotations, signature_of
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_ROOT = "args"
 
 
-@dataclass(frozen=True, slots=True)
+class Encoded(NamedTuple):
+    """Arguments as JSON: what the caller gave, and whatever is stored beside or instead of it."""
+
+    given: dict[str, Any]
+    filled_in: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Arguments:
-    """The argument names of one function tool."""
+    """The argument names of one tool, in their order, and how each one's values are stored."""
 
     tool: str
-    annotations: Mapping[str, Any]
+    names: tuple[str, ...]
     required: frozenset[str]
-    defaults: Mapping[str, Any]
     takes_any_name: bool
+    rule_of: Callable[[str], Rule] = field(repr=False)
+    python_defaults: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    _rules: dict[str, Rule] = field(default_factory=dict, repr=False, compare=False)
 
-    def encode(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The signature's defaults in their stored form. Raises ConfigError where one has none."""
+        return {name: self._default(name, one) for name, one in self.python_defaults.items()}
+
+    def _default(self, name: str, value: Any) -> Any:
+        try:
+            stored = self._rule(name).encode(value, Place(name))
+            canonical(stored, int(DEFAULTS.args_limit_bytes), name)
+        except Misfit as misfit:
+            raise unfit(self.tool, f"has an unfit default: {misfit.refusal().what}") from misfit
+        except InvalidIntent as error:
+            raise unfit(self.tool, f"has an unfit default: {error.what}") from error
+        return stored
+
+    def by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments by their names. Raises InvalidIntent for too many and for doubled."""
+        if len(args) > len(self.names):
+            raise self._refusal(Misfit(Place(_ROOT), f"takes {len(self.names)} at most"))
+        given = dict(zip(self.names, args, strict=False))
+        for name in given.keys() & kwargs.keys():
+            raise self._refusal(Misfit(Place(_ROOT).field(name), "is given twice"))
+        return {**given, **kwargs}
+
+    def encode(self, given: Mapping[str, Any]) -> Encoded:
         """Return the given arguments in their stored form.
 
-        Raises InvalidIntent with the path of the first missing, unknown or unfit argument.
+        Raises InvalidIntent with the path of the first missing, unknown or unfit argument, and of
+        one that would come back as anything else than it was given.
         """
         self.check_names(given)
-        encoded = {
-            name: encode_value(value, f"args.{name}", self.annotations.get(name))
-            for name, value in given.items()
-        }
-        canonical(encoded, int(DEFAULTS.args_limit_bytes))
-        return encoded
+        root = Place(_ROOT)
+        try:
+            stored = {n: self._rule(n).encode(v, root.field(n)) for n, v in given.items()}
+            canonical(stored, int(DEFAULTS.args_limit_bytes))
+            back = {n: self._rule(n).decode(v, root.field(n)) for n, v in stored.items()}
+            for name, value in given.items():
+                check_same(value, back[name], root.field(name))
+            alone = {n: self._rule(n).encode(v, root.field(n), True) for n, v in given.items()}
+        except Misfit as misfit:
+            raise self._refusal(misfit) from misfit
+        others = {n: v for n, v in self.defaults.items() if n not in given}
+        return Encoded(alone, {**others, **{n: v for n, v in stored.items() if v != alone[n]}})
 
     def decode(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments as the function takes them. Raises InvalidIntent on wrong names."""
+        """Return the arguments as the function takes them. Raises InvalidIntent."""
         self.check_names(stored)
-        return {
-            name: decode_value(value, self.annotations.get(name)) for name, value in stored.items()
-        }
+        root = Place(_ROOT)
+        try:
+            return {n: self._rule(n).decode(v, root.field(n)) for n, v in stored.items()}
+        except Misfit as misfit:
+            raise self._refusal(misfit) from misfit
+
+    def check_types(self) -> None:
+        """Raise ConfigError for the first argument whose type or default cannot be stored."""
+        for name in self.names:
+            self._rule(name)
+        assert self.defaults is not None
 
     def check_names(self, given: Mapping[str, Any]) -> None:
         """Raise InvalidIntent unless every required name is there and every name is known."""
-        missing = sorted(self.required - set(given))
-        if missing:
-            raise self._refusal(missing[0], "is required and missing")
-        known = self.annotations.keys()
-        unknown = [] if self.takes_any_name else sorted(map(str, set(given) - known))
-        if unknown:
-            raise self._refusal(unknown[0], "is no argument of this tool")
+        absent = sorted(self.required - set(given))
+        if absent:
+            raise self._refusal(missing(Place(_ROOT), absent[0]))
+        strange = [] if self.takes_any_name else sorted(map(str, set(given) - set(self.names)))
+        if strange:
+            raise self._refusal(
+                Misfit(Place(_ROOT).field(strange[0]), "is no argument of this tool")
+            )
 
-    def _refusal(self, name: str, problem: str) -> InvalidIntent:
-        names = ", ".join(self.annotations) or "none"
-        return InvalidIntent(
-            f"args.{name}: {problem} ({self.tool})",
-            next_step=f"put again; the tool's arguments are: {names}",
-        )
+    def _rule(self, name: str) -> Rule:
+        rule = self._rules.get(name)
+        if rule is None:
+            rule = self._rules[name] = self.rule_of(name)
+        return rule
 
-
-def encode_value(value: Any, path: str, annotation: Any) -> Any:
-    """Return a JSON value for storage; raises InvalidIntent with the path of what is none.
-
-    The annotation decides nothing yet: JSON types stand for themselves.
-    """
-    canonical(value, int(DEFAULTS.args_limit_bytes), path)
-    return _plain(value)
+    def _refusal(self, misfit: Misfit) -> InvalidIntent:
+        names = ", ".join(self.names) or "none"
+        about_names = misfit.place.depth <= 1 and misfit.next_step is None
+        if about_names:
+            misfit.next_step = f"put again; the tool's arguments are: {names}"
+        return misfit.refusal(f" ({self.tool})")
 
 
-def decode_value(value: Any, annotation: Any) -> Any:
-    """Return the stored JSON value as the function takes it."""
-    return value
-
-
-def _plain(value: Any) -> Any:
-    """Copy, with tuples as lists: what comes back from storage must equal what was stored."""
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
-
-
-def read_signature(tool: str, function: Callable[..., Any]) -> Arguments:
+def read_signature(tool: str, function: Callable[..., Any], annotations: Annotations) -> Arguments:
     """Return the arguments of `def function(call, *, name, ...)`.
 
-    Raises ConfigError for a function that cannot be called with its arguments by name.
+    Raises ConfigError for a function that cannot be called with its arguments by name, or whose
+    annotations name a type that nothing can store.
     """
-    parameters = list(inspect.signature(function).parameters.values())
+    parameters = list(signature_of(function).parameters.values())
     if not parameters or parameters[0].kind not in _POSITIONAL:
-        raise _unfit(tool, "must take the call as its first positional parameter")
+        raise unfit(tool, "must take the call as its first positional parameter")
     others = parameters[1:]
     named = [parameter for parameter in others if parameter.kind in _NAMED]
-    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in others)
-    if len(named) + open_ended != len(others):
-        raise _unfit(tool, "must take every argument by name")
-    return Arguments(
+    open_ended = [p.name for p in others if p.kind is p.VAR_KEYWORD]
+    if len(named) + len(open_ended) != len(others):
+        raise unfit(tool, "must take every argument by name")
+    rules = _Rules(tool, annotations, {p.name for p in named}, open_ended)
+    arguments = Arguments(
         tool=tool,
-        annotations={parameter.name: parameter.annotation for parameter in named},
+        names=tuple(parameter.name for parameter in named),
         required=frozenset(p.name for p in named if p.default is p.empty),
-        defaults=_defaults(tool, named),
-        takes_any_name=open_ended,
+        takes_any_name=bool(open_ended),
+        rule_of=rules.of,
+        python_defaults={p.name: p.default for p in named if p.default is not p.empty},
     )
+    with suppress(_NotDefined):
+        arguments.check_types()
+    return arguments
 
 
-def _defaults(tool: str, named: list[inspect.Parameter]) -> dict[str, Any]:
-    found = {}
-    for parameter in named:
-        if parameter.default is parameter.empty:
-            continue
+class _NotDefined(ConfigError):
+    """An annotation names what is not defined; it may be, by the time that a value meets it."""
+
+
+class _Rules:
+    """The rules of one signature; an annotation that cannot be read yet is read when it is met."""
+
+    def __init__(
+        self, tool: str, annotations: Annotations, names: set[str], open_ended: list[str]
+    ) -> None:
+        self._tool = tool
+        self._annotations = annotations
+        self._names = names
+        self._others = open_ended[0] if open_ended else ""
+
+    def of(self, name: str) -> Rule:
+        """Return the rule of an argument. Raises ConfigError where its type has none."""
+        place = name if name in self._names else self._others
         try:
-            found[parameter.name] = encode_value(parameter.default, parameter.name, None)
-        except InvalidIntent as error:
-            raise _unfit(tool, f"has a default that is no JSON value: {error.what}") from error
-    return found
+            return rule_for(self._annotations.read(place))
+        except NameError as error:
+            raise unfit(self._tool, f"takes {place}, and {error}", _NotDefined) from error
+        except NoRule as error:
+            raise unfit(self._tool, f"takes {place}, and {error.what}") from error
 
 
-def _unfit(tool: str, problem: str) -> ConfigError:
-    return ConfigError(
+def unfit(tool: str, problem: str, kind: type[ConfigError] = ConfigError) -> ConfigError:
+    """Return the error for a function that cannot be a tool, or not yet."""
+    return kind(
         f"The function of tool {tool} {problem}.",
-        next_step="write it as def function(call, *, name, ...) with JSON defaults",
+        next_step="write it as def function(call, *, name: type = default, ...)",
     )

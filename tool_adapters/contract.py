@@ -221,7 +221,7 @@ class IntentDraft(Generic[R_co]):
     args: Mapping[str, Any] = field(repr=False)
     """As the caller gave them, already JSON; the fingerprint is taken over these."""
     defaults: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """What the signature adds for arguments that the caller left out; stored beside them."""
+    """What defaults fill in: stored beside the arguments, or in place of one that they complete."""
     read_result: ResultReader[R_co] | None = field(default=None, repr=False, compare=False)
     """How the result that comes of it is read; None leaves it JSON."""
 

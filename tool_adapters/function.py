@@ -6,15 +6,19 @@ which arguments it takes in `arguments`. Pure; the calling stands in `shell.func
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Concatenate, Generic, Protocol, TypeAlias, TypeVar, overload
 
 from ..outbox.contract import Echo, Key, ProbeStrength, ToolContract
 from ..outbox.defaults import DEFAULTS
 from ..outbox.errors import ConfigError
-from ..outbox.outcome import Outcome
+from ..outbox.identity import canonical
+from ..outbox.outcome import Accepted, Applied, NotApplied, Outcome, Unknown
+from ..outbox.type_variables import P, R, R_co
 from .arguments import Arguments, read_signature
 from .classify_function import classify_function
 from .contract import (
@@ -34,11 +38,17 @@ from .contract import (
     Request,
     Returned,
 )
+from .results import Results, read_later
+from .values.signatures import Annotations
 
+Resource = TypeVar("Resource")
+_Outcome: TypeAlias = Applied[R] | Accepted[R] | NotApplied | Unknown
 PROBE = "probe"
 """`FunctionCall.purpose` of a harmless look for the effect."""
 
 Undo = Callable[[CompensationTarget], CompensationPlan | IntentDraft | NoHandle]
+Upgrade = Callable[[dict[str, Any], int], Mapping[str, Any]]
+"""From stored arguments and the version that they were put with, to those of this version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +72,32 @@ def weak(function: Callable[..., ProbeAnswer]) -> FunctionProbe:
 class ToolCall:
     """What a function tool may know of the call it runs for, besides its arguments."""
 
-    __slots__ = ("_call", "_remaining")
+    __slots__ = ("_call", "_find", "_remaining")
 
-    def __init__(self, call: Call, remaining: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        call: Call,
+        remaining: Callable[[], float],
+        find: Callable[[type[Any]], Any] | None = None,
+    ) -> None:
         self._call = call
         self._remaining = remaining
+        self._find = find
+
+    def resource(self, kind: type[Resource]) -> Resource:
+        """Return what the lifespan of the tool's `Tools(..., lifespan=...)` opened, by its type.
+
+        The exact type first, then a subclass. Raises ConfigError where there is none: inside a
+        call that is an unknown outcome, like any error.
+        """
+        if self._find is None:
+            raise ConfigError(
+                f"no lifespan is open for tool {self._call.tool}",
+                next_step="give Tools(..., lifespan=...) one that yields it",
+                code="no_resource",
+            )
+        found: Resource = self._find(kind)
+        return found
 
     @property
     def wire_key(self) -> str:
@@ -109,8 +140,11 @@ class ToolCall:
         return self._remaining()
 
 
-class FunctionTool(BaseAdapter):
-    """A function made a tool. It can still be called directly, as the function it was."""
+class FunctionTool(BaseAdapter, Generic[P, R_co]):
+    """A function made a tool. It can still be called directly, as the function it was.
+
+    P are the function's arguments without the call, R is what its annotation says of its result.
+    """
 
     def __init__(
         self,
@@ -118,11 +152,16 @@ class FunctionTool(BaseAdapter):
         contract: ToolContract,
         probe: FunctionProbe | None,
         compensation: Undo | None,
+        upgrade: Upgrade | None = None,
+        local_names: Mapping[str, Any] | None = None,
     ) -> None:
+        annotations = Annotations(function, local_names)
         self.function = function
+        self.upgrade = upgrade
         self.probe_by = probe
         self.undo = compensation
-        self.arguments: Arguments = read_signature(contract.tool, function)
+        self.arguments: Arguments = read_signature(contract.tool, function, annotations)
+        self.results: Results[R_co] = Results(read_later(contract.tool, annotations.read))
         self.__name__ = getattr(function, "__name__", contract.tool)
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -131,35 +170,59 @@ class FunctionTool(BaseAdapter):
     def __repr__(self) -> str:
         return f"<tool {self.contract.tool} version {self.contract.version}>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, call: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Call the function itself, without any bus."""
-        return self.function(*args, **kwargs)
+        return self.function(call, *args, **kwargs)
 
     @property
     def contract(self) -> ToolContract:
         """The declaration made by the decorator."""
         return self._contract
 
-    def intent(self, /, **args: Any) -> IntentDraft:
+    def intent(self, /, *args: P.args, **kwargs: P.kwargs) -> IntentDraft[R_co]:
         """Return a draft for `planner.put`. Raises InvalidIntent for arguments it cannot take."""
-        given = self.arguments.encode(args)
-        left_out = {k: v for k, v in self.arguments.defaults.items() if k not in given}
+        encoded = self.arguments.encode(self.arguments.by_name(args, kwargs))
+        contract = self.contract
         return IntentDraft(
-            self.contract.tool, self.contract.version, self.contract.lane, given, left_out
+            contract.tool, contract.version, contract.lane, *encoded, read_result=self.results.read
         )
+
+    @property
+    def oldest_version(self) -> int:
+        """The oldest version whose rows can be run: 1 where arguments are upgraded."""
+        return self.contract.version if self.upgrade is None else 1
+
+    def upgraded(self, args: Mapping[str, Any], version: int) -> Mapping[str, Any]:
+        """Return stored arguments in this version's form. Raises whatever the upgrade raises."""
+        if version == self.contract.version or self.upgrade is None:
+            return args
+        changed = dict(self.upgrade(copy.deepcopy(dict(args)), version))
+        canonical(changed, int(DEFAULTS.args_limit_bytes))
+        return changed
 
     def build(self, call: Call) -> None:
         """Check the stored arguments against the signature of the code that runs now."""
-        self.arguments.decode(call.args)
+        self.arguments.decode(self.upgraded(call.args, call.version))
 
     def encode(self, call: Call, handle: Any) -> FunctionCall:
-        """Return the one call that is the effect."""
-        return FunctionCall(call.tool, call.version, call.wire_key, call.args, context=call)
+        """Return the one call that is the effect.
+
+        It names this version, so that a row sent by another version's code is never sent again
+        from here: its digest differs.
+        """
+        return self._called(call, "effect")
+
+    def _called(self, call: Call, purpose: str) -> FunctionCall:
+        args = self.upgraded(call.args, call.version)
+        version = self.contract.version
+        return FunctionCall(call.tool, version, call.wire_key, args, purpose, context=call)
 
     def classify(
         self, call: Call, evidence: Evidence, follow_ups: tuple[Evidence, ...]
     ) -> Outcome | Request:
         """Return what the function's end proves."""
+        if isinstance(evidence, Returned):
+            evidence = Returned(self.results.stored(evidence.value))
         return classify_function(self.contract.echo, call.wire_key, evidence)
 
     def probe(self, call: Call, answers: tuple[Evidence, ...]) -> Request | ProbeAnswer:
@@ -167,9 +230,7 @@ class FunctionTool(BaseAdapter):
         if self.probe_by is None:
             return BaseAdapter.probe(self, call, answers)
         if not answers:
-            return FunctionCall(
-                call.tool, call.version, call.wire_key, call.args, purpose=PROBE, context=call
-            )
+            return self._called(call, PROBE)
         return _probe_answer(answers[-1])
 
     def compensation(self, target: CompensationTarget) -> CompensationPlan | NoHandle:
@@ -207,12 +268,15 @@ def tool(
     park_after_seconds: float = DEFAULTS.park_after_seconds,
     compensation: Undo | None = None,
     ensure_absent: bool = False,
-) -> Callable[[Callable[..., Any]], FunctionTool]:
+    upgrade: Upgrade | None = None,
+) -> ToolDecorator:
     """Turn `def function(call, *, ...)` into a tool. What is not declared is not there.
 
     `timeout_seconds` is the call limit: past it the outcome is Unknown, while the function runs
-    on and what it returns is late evidence. `compensation` maps a CompensationTarget to a draft
-    or a plan. Raises ConfigError for what cannot be a tool.
+    on (an `async def` is cancelled) and what it returns is late evidence. `compensation` maps a
+    CompensationTarget to a draft or a plan. `upgrade(args, from_version)` returns the stored
+    arguments of an older version's row as this version takes them, the same ones each time.
+    Raises ConfigError for what cannot be a tool.
     """
     contract = ToolContract(
         tool=name,
@@ -232,22 +296,42 @@ def tool(
         compensates=compensation is not None,
     )
 
-    def decorate(function: Callable[..., Any]) -> FunctionTool:
+    def decorate(function: Callable[..., Any], /) -> FunctionTool[..., Any]:
         _refuse_unrunnable(name, function)
-        return FunctionTool(function, contract, probe, compensation)
+        around = sys._getframe(1)  # Annotations may name what stands in the function around it.
+        names = None if around.f_locals is around.f_globals else around.f_locals
+        return FunctionTool(function, contract, probe, compensation, upgrade, names)
 
-    return decorate
+    return decorate  # type: ignore[return-value]
+
+
+class ToolDecorator(Protocol):
+    """Turns a function into a tool, with the types of its arguments and of its result."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[ToolCall, P], Awaitable[_Outcome[R]]], /
+    ) -> FunctionTool[P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[ToolCall, P], _Outcome[R]], /
+    ) -> FunctionTool[P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[ToolCall, P], Awaitable[R]], /
+    ) -> FunctionTool[P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[ToolCall, P], R], /
+    ) -> FunctionTool[P, R]: ...
+    def __call__(self, function: Callable[..., Any], /) -> FunctionTool[..., Any]:
+        """Return the tool. Raises ConfigError for what cannot be one."""
 
 
 def _refuse_unrunnable(name: str, function: Any) -> None:
     """Raise ConfigError for functions whose call alone runs nothing: a false Applied."""
-    runs_later = (
-        inspect.iscoroutinefunction,
-        inspect.isasyncgenfunction,
-        inspect.isgeneratorfunction,
-    )
-    if any(check(function) for check in runs_later):
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         raise ConfigError(
-            f"The function of tool {name} is async or a generator: calling it runs nothing.",
-            next_step="write it as a plain def that returns when the effect is done",
+            f"The function of tool {name} is a generator: calling it runs nothing.",
+            next_step="write it as a def or async def that returns when the effect is done",
         )

@@ -7,11 +7,12 @@ a reference or reason loses the characters that cannot be stored.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from ..outbox.defaults import DEFAULTS
 from ..outbox.identity import canonical
+from .values.by_value import encode_by_value
+from .values.place import Place
 
 TEXT_LIMIT = 1000
 """Longest stored reason or reference, in characters."""
@@ -20,19 +21,11 @@ TEXT_LIMIT = 1000
 def storable(value: Any) -> Any:
     """Return the result as JSON, or None where it is none."""
     try:
-        plain = _plain(value)
+        plain = encode_by_value(value, Place("result"))
         canonical(plain, int(DEFAULTS.args_limit_bytes), "result")
     except Exception:  # noqa: BLE001 - a tool's own object: whatever it raises
         return None
     return plain
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    if callable(dump := getattr(value, "model_dump", None)):
-        return dump(mode="json")
-    return value
 
 
 def storable_text(value: Any) -> str:

@@ -20,11 +20,16 @@ from .style_rules import (
 # A handler may catch everything only where code that is not ours is called and whatever it raises
 # has a meaning of its own. "path::definition": the reason. An entry that is not needed fails.
 CATCH_ALL_BOUNDARIES: dict[str, str] = {
-    "tool_adapters/shell/function_transport.py::_call": "a tool's code: what it raises is Unknown",
+    "tool_adapters/shell/function_run.py::_call": "a tool's code: what it raises is Unknown",
+    "tool_adapters/shell/function_run.py::_await": "a tool's code, and its cancellation",
+    "tool_adapters/shell/event_loop.py::ToolLoop._tell_late": "the next ones come on its thread",
+    "tool_adapters/shell/resources.py::Resources._open": "a user's code: told as ConfigError",
+    "tool_adapters/shell/resources.py::_end": "a user's code; others are still to be closed",
     "tool_adapters/bounded.py::_bounded_result": "a tool's own object: no digest is no doubt",
+    "tool_adapters/results.py::Results.stored": "a tool's own object: whatever it raises",
+    "tool_adapters/results.py::Results.read": "a tool's own class: whatever it raises",
     "tool_adapters/storable.py::storable": "a tool's own object: whatever it raises",
     "tool_adapters/storable.py::storable_text": "a tool's own object: whatever it raises",
-    "tool_adapters/shell/function_transport.py::_Run.perform": "else the call never ends",
     "tool_adapters/compensating.py::plan_compensation": "an adapter's code: raising is an answer",
     "planner/shell/callbacks.py::call": "a plan's code: whatever it raises undoes the bind",
     "planner/shell/callbacks.py::call_async": "a plan's code: whatever it raises undoes the bind",

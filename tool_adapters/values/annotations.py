@@ -1,0 +1,205 @@
+"""From an annotation to its rule: the one table of what a signature may say.
+
+Decides which types tools may take and return. Pure. Whatever is not named here is asked of
+pydantic, and refused where pydantic knows nothing either.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin
+
+from . import containers, scalars, texts
+from .choices import UnionRule, enum_rule, literal_rule
+from .models import ConstrainedRule, ModelRule, PydanticRule, is_model, type_adapter
+from .place import Misfit, Place, Rule, RuleFor, named, no_rule
+from .records import DataclassRule, NamedTupleRule, TypedDictRule
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AsText:
+    """Marks a whole number that is stored as text, so that it may have any size."""
+
+    stored_as_text: bool = True
+
+
+BigInt: TypeAlias = Annotated[int, AsText()]
+"""A whole number of any size, stored as text: beyond 2**53 JSON numbers lose digits."""
+
+_SCALARS: dict[Any, Callable[[], Rule]] = {
+    None: scalars.NoneRule,
+    type(None): scalars.NoneRule,
+    bool: scalars.BoolRule,
+    int: scalars.IntRule,
+    float: scalars.FloatRule,
+    str: scalars.StrRule,
+    Any: scalars.JsonRule,
+    object: scalars.JsonRule,
+}
+_SEQUENCES = (collections.abc.Sequence, collections.abc.Collection, collections.abc.Iterable)
+_MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+_SETS: dict[Any, tuple[type, Any]] = {
+    set: (set, set),
+    frozenset: (frozenset, frozenset),
+    collections.abc.Set: (frozenset, collections.abc.Set),
+    collections.abc.MutableSet: (set, set),
+}
+_QUALIFIERS = {
+    getattr(typing, name) for name in ("Required", "NotRequired", "ReadOnly", "Final", "ClassVar")
+    if hasattr(typing, name)
+}  # fmt: skip
+_ALIASES: tuple[Any, ...] = (
+    (getattr(typing, "TypeAliasType"),) if hasattr(typing, "TypeAliasType") else ()  # noqa: B009
+)
+_CONSTRAINING = ("pydantic", "pydantic_core", "annotated_types")
+
+
+def rule_for(annotation: Any, given: Mapping[Any, Any] | None = None) -> Rule:
+    """Return the rule of an annotation; `given` are the arguments of a generic class's variables.
+
+    Raises NoRule for a type whose values nothing here can store.
+    """
+    known = given or {}
+
+    def again(part: Any) -> Rule:
+        return rule_for(part, known)
+
+    if isinstance(annotation, TypeVar):
+        return again(known.get(annotation, Any))
+    origin = get_origin(annotation)
+    if origin is not None:
+        return _parametrised(annotation, origin, again)
+    return _plain(annotation, again)
+
+
+def _plain(annotation: Any, again: RuleFor) -> Rule:
+    if _hashable(annotation) and annotation in _SCALARS:
+        return _SCALARS[annotation]()
+    if isinstance(annotation, _ALIASES):
+        return _Later(lambda: again(annotation.__value__))
+    if isinstance(annotation, type):
+        rule = _class_rule(annotation, again)
+        if rule is not None:
+            return rule
+    if (supertype := getattr(annotation, "__supertype__", None)) is not None:
+        return again(supertype)
+    return PydanticRule(annotation, type_adapter(annotation))
+
+
+def _class_rule(kind: type[Any], again: RuleFor) -> Rule | None:
+    if kind in texts.TEXT_RULES:
+        return texts.TEXT_RULES[kind]
+    if scalars.is_secret(kind):
+        return scalars.SecretRule()
+    if issubclass(kind, Enum):
+        return _enum(kind)
+    if kind in (list, tuple, *_SEQUENCES, *_MAPPINGS) or kind in _SETS:
+        return _container(kind, (), again)
+    if is_model(kind):
+        return ModelRule(kind, again)
+    return _record(kind, again, {})
+
+
+def _record(kind: Any, again: RuleFor, given: Mapping[Any, Any]) -> Rule | None:
+    def rule(part: Any) -> Rule:
+        return rule_for(part, given) if given else again(part)
+
+    if dataclasses.is_dataclass(kind):
+        return DataclassRule(cast(type[Any], kind), rule)
+    if typing.is_typeddict(kind):
+        return TypedDictRule(kind, rule)
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return NamedTupleRule(kind, rule)
+    return None
+
+
+def _enum(kind: type[Enum]) -> Rule:
+    try:
+        return enum_rule(kind, Place(named(kind)))
+    except Misfit as misfit:
+        raise no_rule(kind, misfit.problem) from misfit
+
+
+def _parametrised(annotation: Any, origin: Any, again: RuleFor) -> Rule:
+    parts = get_args(annotation)
+    if origin is Annotated:
+        return _annotated(annotation, parts, again)
+    if origin in (Union, types.UnionType):
+        return UnionRule(tuple(map(again, parts)), " | ".join(map(_shown, parts)))
+    if origin is Literal:
+        return literal_rule(parts, Place("Literal"))
+    if origin in _QUALIFIERS:
+        return again(parts[0])
+    if origin is tuple and not parts:
+        return containers.TupleRule(())
+    if origin in (list, tuple, *_SEQUENCES, *_MAPPINGS) or origin in _SETS:
+        return _container(origin, parts, again)
+    variables = getattr(origin, "__parameters__", ())
+    if isinstance(origin, type) and variables and not is_model(origin):
+        rule = _record(origin, again, dict(zip(variables, parts, strict=False)))
+        if rule is not None:
+            return rule
+    if scalars.is_secret(origin):
+        return scalars.SecretRule()
+    return PydanticRule(annotation, type_adapter(annotation))
+
+
+def _annotated(annotation: Any, parts: tuple[Any, ...], again: RuleFor) -> Rule:
+    inner, *metadata = parts
+    if any(getattr(one, "stored_as_text", False) for one in metadata):
+        return texts.INTEGER_TEXT
+    constrains = any(type(one).__module__.partition(".")[0] in _CONSTRAINING for one in metadata)
+    return ConstrainedRule(again(inner), annotation) if constrains else again(inner)
+
+
+def _container(kind: Any, parts: tuple[Any, ...], again: RuleFor) -> Rule:
+    if kind in _MAPPINGS:
+        key, value = parts or (str, Any)
+        return containers.MappingRule(_key(key, again), again(value))
+    if kind is tuple and parts and parts[-1] is not Ellipsis:
+        return containers.TupleRule(tuple(again(one) for one in parts))
+    item = again(parts[0]) if parts else scalars.JsonRule()
+    if kind is tuple:
+        return containers.ManyRule(item)
+    if kind in _SETS:
+        return containers.SetRule(item, *_SETS[kind])
+    return containers.ListRule(item) if kind is list else containers.sequence_rule(item)
+
+
+def _key(annotation: Any, again: RuleFor) -> Rule:
+    """Return the rule of a mapping's keys: whole numbers are keys as text."""
+    return texts.INTEGER_TEXT if annotation is int else again(annotation)
+
+
+def _shown(annotation: Any) -> str:
+    return "None" if annotation is type(None) else named(annotation)
+
+
+def _hashable(annotation: Any) -> bool:
+    return getattr(annotation, "__hash__", None) is not None
+
+
+class _Later:
+    """A rule that is made at its first use: a type alias may name itself."""
+
+    def __init__(self, make: Callable[[], Rule]) -> None:
+        self._make = make
+        self._made: Rule | None = None
+
+    def _rule(self) -> Rule:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def encode(self, value: Any, place: Place, only_given: bool = False) -> Any:
+        """Return the JSON form. Raises Misfit."""
+        return self._rule().encode(value, place, only_given)
+
+    def decode(self, stored: Any, place: Place) -> Any:
+        """Return the value. Raises Misfit."""
+        return self._rule().decode(stored, place)

@@ -1,0 +1,125 @@
+"""Enums, literals and unions: one of several.
+
+Decides that an enum's member is stored as its value, and that a union is read by its first member
+that accepts what is stored; a value that would come back through another member is refused when it
+is put. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, Flag
+from typing import Any
+
+import rfc8785
+
+from .by_value import encode_by_value
+from .differences import difference
+from .place import Misfit, Place, Rule, named, wrong_type
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRule:
+    """One of a closed number of values, by its canonical JSON."""
+
+    wanted: str
+    values: Mapping[bytes, Any]
+
+    def encode(self, value: Any, place: Place, only_given: bool = False) -> Any:
+        """Return the value's JSON. Raises Misfit for any that is none of them."""
+        for known in self.values.values():
+            if type(value) is type(known) and value == known:
+                return encode_by_value(known, place)
+        raise Misfit(place, f"is none of {self.wanted}")
+
+    def decode(self, stored: Any, place: Place) -> Any:
+        """Return the value of that JSON. Raises Misfit."""
+        try:
+            return self.values[rfc8785.dumps(stored)]
+        except (KeyError, rfc8785.CanonicalizationError):
+            raise Misfit(place, f"is none of {self.wanted}") from None
+
+
+def literal_rule(values: Iterable[Any], place: Place) -> ChoiceRule:
+    """Return the rule of `Literal[...]`."""
+    values = list(values)
+    wanted = " | ".join(named(type(one)) if isinstance(one, bytes) else repr(one) for one in values)
+    return ChoiceRule(wanted, _by_json(values, place))
+
+
+def enum_rule(kind: type[Enum], place: Place) -> Rule:
+    """Return the rule of an enum. Raises Misfit where a member's value is no JSON."""
+    if issubclass(kind, Flag):
+        return FlagRule(kind)
+    return ChoiceRule(f"the members of {kind.__name__}", _by_json(list(kind), place))
+
+
+def _by_json(values: Iterable[Any], place: Place) -> dict[bytes, Any]:
+    return {rfc8785.dumps(encode_by_value(value, place)): value for value in values}
+
+
+@dataclass(frozen=True, slots=True)
+class FlagRule:
+    """Flags, stored as their number."""
+
+    kind: type[Flag]
+
+    def encode(self, value: Any, place: Place, only_given: bool = False) -> int:
+        """Return the number. Raises Misfit."""
+        if not isinstance(value, self.kind):
+            raise wrong_type(place, value, named(self.kind))
+        number: int = value.value
+        return number
+
+    def decode(self, stored: Any, place: Place) -> Flag:
+        """Return the flags. Raises Misfit."""
+        if type(stored) is not int:
+            raise wrong_type(place, stored, "a whole number")
+        try:
+            return self.kind(stored)
+        except ValueError:
+            raise Misfit(place, f"is no combination of {named(self.kind)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class UnionRule:
+    """The first member that gives the same value back."""
+
+    members: tuple[Rule, ...]
+    wanted: str
+
+    def encode(self, value: Any, place: Place, only_given: bool = False) -> Any:
+        """Return the form that reads as the same value. Raises Misfit."""
+        misfits = []
+        for rule in self.members:
+            try:
+                stored = rule.encode(value, place)
+                back = self.decode(stored, place)
+            except Misfit as misfit:
+                misfits.append(misfit)
+                continue
+            if (found := difference(value, back, place)) is None:
+                return rule.encode(value, place, only_given) if only_given else stored
+            misfits.append(
+                Misfit(found, f"would come back through an earlier type of {self.wanted}")
+            )
+        raise self._plainest(misfits, place)
+
+    def decode(self, stored: Any, place: Place) -> Any:
+        """Return the value. Raises Misfit."""
+        misfits = []
+        for rule in self.members:
+            try:
+                return rule.decode(stored, place)
+            except Misfit as misfit:
+                misfits.append(misfit)
+        raise self._plainest(misfits, place)
+
+    def _plainest(self, misfits: list[Misfit], place: Place) -> Misfit:
+        """Return what went furthest, since that member was most likely meant."""
+        deepest = max(misfits, key=lambda misfit: misfit.place.depth)
+        telling = (
+            deepest.place.depth > place.depth or deepest.next_step or "come back" in str(deepest)
+        )
+        return deepest if telling else Misfit(place, f"is none of {self.wanted}")

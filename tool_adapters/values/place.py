@@ -1,0 +1,99 @@
+"""Where in the arguments or in a result a value stands, and what is wrong with it there.
+
+Decides how a path is written (`args.items[2].price`) and that no value is ever part of a message.
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ...outbox.errors import ConfigError, InvalidIntent
+from ...outbox.identity import DEPTH_LIMIT
+
+
+class Place:
+    """One place below a root. Its text is made only where something is wrong there."""
+
+    __slots__ = ("_parent", "_step", "depth")
+
+    def __init__(self, step: str, parent: Place | None = None) -> None:
+        self._step = step
+        self._parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+
+    def __str__(self) -> str:
+        return f"{self._parent or ''}{self._step}"
+
+    def field(self, name: object) -> Place:
+        """Return the place of a named part."""
+        return self._below(f".{name}")
+
+    def item(self, index: int) -> Place:
+        """Return the place of a numbered part."""
+        return self._below(f"[{index}]")
+
+    def _below(self, step: str) -> Place:
+        # One level is kept back for what stands around the root when the whole is checked.
+        if self.depth >= DEPTH_LIMIT:
+            raise Misfit(self, f"nested deeper than {DEPTH_LIMIT} levels")
+        return Place(step, self)
+
+
+class Misfit(Exception):
+    """A value that its rule cannot store, or a stored one that is none of its type."""
+
+    def __init__(self, place: Place, problem: str, next_step: str | None = None) -> None:
+        super().__init__(problem)
+        self.place = place
+        self.problem = problem
+        self.next_step = next_step
+
+    def refusal(self, context: str = "") -> InvalidIntent:
+        """Return it as the error that callers see."""
+        path = str(self.place)
+        shown = path if len(path) <= _PATH_LIMIT else f"{path[:_PATH_LIMIT]}..."
+        return InvalidIntent(
+            f"{shown}: {self.problem}{context}",
+            next_step=self.next_step or "change the value and put again",
+        )
+
+
+_PATH_LIMIT = 200
+
+
+class NoRule(ConfigError):
+    """A type whose values nothing here can store."""
+
+
+class Rule(Protocol):
+    """How the values of one annotation are stored, and read back."""
+
+    def encode(self, value: Any, place: Place, only_given: bool = False) -> Any:
+        """Return the JSON form. Raises Misfit. `only_given` leaves out what defaults filled in."""
+
+    def decode(self, stored: Any, place: Place) -> Any:
+        """Return the value of a JSON form. Raises Misfit."""
+
+
+RuleFor = Callable[[Any], Rule]
+"""From an annotation to its rule."""
+
+
+def wrong_type(place: Place, value: Any, wanted: str) -> Misfit:
+    """Return the misfit of a value of another type than the annotation's."""
+    return Misfit(place, f"is {named(type(value))}, and not {wanted}")
+
+
+def no_rule(kind: Any, why: str) -> NoRule:
+    """Return the error for an annotation that no argument or result can have."""
+    return NoRule(
+        f"no rule stores values of {named(kind)}: {why}",
+        next_step="annotate with a type of docs/reference/arguments.md",
+    )
+
+
+def named(kind: Any) -> str:
+    """Return a type's short name."""
+    return getattr(kind, "__name__", None) or str(kind)
