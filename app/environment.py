@@ -1,17 +1,21 @@
 """Which servers a command works on: those that settings name, else the embedded ones.
 
 A library call never starts a server. Commands beside a running `ackbox up` of the same data
-directory attach to its servers; only `up` and `demo` start them.
+directory attach to its servers; only `up` and `demo` start them. What they need is imported where
+they are looked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from .embedded import EmbeddedServices
 from .settings import Settings, load_settings
 from .urls import database_url, redis_url
+
+if TYPE_CHECKING:
+    from .embedded import EmbeddedServices
 
 
 def needs_embedded(settings: Settings) -> bool:
@@ -29,6 +33,8 @@ def running_services(settings: Settings) -> Settings:
     """
     if not needs_embedded(settings):
         return settings
+    from .embedded import EmbeddedServices
+
     services = EmbeddedServices.attach(settings.data_dir)
     return settings if services is None else _with_urls(settings, services)
 
@@ -38,6 +44,8 @@ def running_database_url() -> str | None:
 
     What a planner without a URL attaches to; found by its dotted name. Never starts a server.
     """
+    from .embedded import EmbeddedServices
+
     services = EmbeddedServices.attach(load_settings().data_dir)
     return None if services is None else services.database_url
 
@@ -51,7 +59,12 @@ def borrowed_services(settings: Settings) -> Iterator[Settings]:
     server was started before, the URLs stay unset.
     """
     found = running_services(settings)
-    if not needs_embedded(found) or not EmbeddedServices.exist(settings.data_dir):
+    if not needs_embedded(found):
+        yield found
+        return
+    from .embedded import EmbeddedServices
+
+    if not EmbeddedServices.exist(settings.data_dir):
         yield found
         return
     with EmbeddedServices.start_or_attach(settings.data_dir) as services:
@@ -67,6 +80,8 @@ def started_services(settings: Settings) -> Iterator[tuple[Settings, EmbeddedSer
     if not needs_embedded(settings):
         yield settings, None
         return
+    from .embedded import EmbeddedServices
+
     with EmbeddedServices.start_or_attach(settings.data_dir) as services:
         yield _with_urls(settings, services), services
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import platform
 import socket
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID, uuid4
 
-from ..outbox.defaults import Limits, broken_constraints
+from ..outbox.defaults import Limits
 from ..outbox.errors import ConfigError
 from ..outbox.shell.bell import Bell
 from ..outbox.shell.claim_store import Incarnation, served_name
@@ -20,6 +20,7 @@ from ..outbox.shell.redis_bus import TokenBus
 from ..outbox.shell.statements import Statements
 from ..tool_adapters.registry import Tools
 from .settings import Settings
+from .stores import checked_limits, own_database
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +70,6 @@ def build_parts(settings: Settings, *, pool_size: int = 6, name: str = "ackbox")
     )
 
 
-def checked_limits(settings: Settings) -> Limits:
-    """Return the limits in force. Raises ConfigError where two of them contradict each other."""
-    limits = replace(Limits(), **settings.limits)
-    problems = broken_constraints(limits)
-    if problems:
-        raise ConfigError("; ".join(problems), next_step="ackbox config")
-    return limits
-
-
 def load_registry(settings: Settings, limits: Limits) -> Tools:
     """Load the tools that settings and installed packages name. Raises ConfigError."""
     registry = Tools()
@@ -88,23 +80,3 @@ def load_registry(settings: Settings, limits: Limits) -> Tools:
     if problems:
         raise ConfigError("; ".join(problems), next_step="change the tool's declaration")
     return registry
-
-
-def own_database(settings: Settings, name: str, pool_size: int = 1) -> Database:
-    """Return a new pool to the database of the settings. Raises ConfigError where none is named."""
-    limits = checked_limits(settings)
-    url = settings.database_url
-    if url is None:
-        raise ConfigError(
-            "no database is configured and no running ackbox up was found",
-            next_step="set ACKBOX_DATABASE_URL, or start ackbox up in this folder",
-        )
-    direct = settings.direct_url
-    return Database(
-        url.reveal(),
-        direct_url=direct.reveal() if direct else None,
-        schema=settings.schema_name,
-        pool_size=pool_size,
-        application_name=name,
-        lock_timeout_seconds=limits.lock_timeout_seconds,
-    )

@@ -38,7 +38,7 @@ def _is_kept(name: str) -> bool:
 
 
 def _grace_seconds(settings: Settings) -> float:
-    from .parts import checked_limits
+    from .stores import checked_limits
 
     return checked_limits(settings).term_grace_seconds
 

@@ -2,7 +2,8 @@
 
 Flag, then environment (`ACKBOX_` and the name in capitals), then `ackbox.toml` (or the file that
 ACKBOX_CONFIG names), then the default. Nothing needs a file. The library never reads settings:
-only applications do, here, and hand on what they need. May import pydantic and pydantic-settings.
+only applications do, here, and hand on what they need. May import pydantic: every command waits
+for this module.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
 )
 
 from ..outbox.errors import ConfigError
@@ -77,12 +78,12 @@ DatabaseUrl: TypeAlias = Annotated[SecretUrl, BeforeValidator(database_url)]
 RedisUrl: TypeAlias = Annotated[SecretUrl, BeforeValidator(redis_url)]
 Name: TypeAlias = Annotated[str, AfterValidator(_name)]
 Lanes: TypeAlias = Annotated[
-    tuple[Annotated[str, AfterValidator(_lane)], ...], NoDecode, BeforeValidator(_split)
+    tuple[Annotated[str, AfterValidator(_lane)], ...], BeforeValidator(_split)
 ]
 Tools: TypeAlias = Annotated[
-    tuple[Annotated[str, AfterValidator(_tool_reference)], ...], NoDecode, BeforeValidator(_split)
+    tuple[Annotated[str, AfterValidator(_tool_reference)], ...], BeforeValidator(_split)
 ]
-Limits: TypeAlias = Annotated[dict[str, Any], NoDecode, BeforeValidator(limit_values)]
+Limits: TypeAlias = Annotated[dict[str, Any], BeforeValidator(limit_values)]
 Place: TypeAlias = Annotated[str, AfterValidator(_tool_reference)]
 LogLevel: TypeAlias = Annotated[
     Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)
@@ -90,17 +91,11 @@ LogLevel: TypeAlias = Annotated[
 LogFormat: TypeAlias = Annotated[Literal["auto", "json", "console"], BeforeValidator(_lower)]
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Every setting with its default. Made by `load_settings`, which knows the sources."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX,
-        env_prefix_target="all",
-        env_ignore_empty=True,
-        extra="forbid",
-        frozen=True,
-        hide_input_in_errors=True,
-        arbitrary_types_allowed=True,
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, arbitrary_types_allowed=True
     )
 
     database_url: DatabaseUrl | None = Field(
@@ -136,18 +131,6 @@ class Settings(BaseSettings):
     log_format: LogFormat = Field("auto", description="json, console, or auto: by the terminal")
 
     _sources: dict[str, str] = PrivateAttr(default_factory=dict)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take what `load_settings` has merged, which notes where each value came from."""
-        return (init_settings,)
 
     @property
     def direct_url(self) -> SecretUrl | None:
@@ -212,8 +195,14 @@ def _layers(
     path = _config_path(config_file)
     if path is not None:
         yield _read_file(path), f"file {path}".replace("{", "{{").replace("}", "}}")
-    yield EnvSettingsSource(Settings)(), "environment {variable}"
+    yield _environment(), "environment {variable}"
     yield {name: value for name, value in flags.items() if value is not None}, "flag {flag}"
+
+
+def _environment() -> Mapping[str, str]:
+    """Return what variables say; an empty one says nothing."""
+    given = {name: os.environ.get(f"{PREFIX}{name.upper()}") for name in names()}
+    return {name: value for name, value in given.items() if value}
 
 
 def _config_path(given: Path | None) -> Path | None:
@@ -233,7 +222,7 @@ def _config_path(given: Path | None) -> Path | None:
 
 def _read_file(path: Path) -> Mapping[str, Any]:
     try:
-        return TomlConfigSettingsSource(Settings, path)()
+        return tomllib.loads(path.read_bytes().decode())
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         # A parser's message may quote the line, hence a password: only its place is repeated.
         place = re.search(r"\(at (line \d+, column \d+|end of document)\)", str(error))

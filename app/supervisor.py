@@ -18,10 +18,11 @@ from ..workers.shell.pool import STOPPED, PoolLimits, WorkerPool
 from ..workers.shell.signals import WakePipe
 from .consumer_process import load_plan
 from .embedded import EmbeddedServices
-from .parts import Parts, build_parts, checked_limits
+from .parts import Parts, build_parts
 from .roles import Role, start_consumer, start_reaper, start_reconciler, start_relay
 from .rq_process import COMMAND, child_environ
 from .settings import Settings
+from .stores import checked_limits
 
 WORKER = "worker"
 BACKGROUND_ROLES = ("relay", "reaper", "reconciler", "consumer")

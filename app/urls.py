@@ -1,15 +1,16 @@
 """Connection URLs as settings: checked, normalised, and never shown with their password.
 
-May import SQLAlchemy and redis for their own idea of a URL; opens no connection.
+May import SQLAlchemy and redis for their own idea of a URL, where one is named: both are slow to
+import. Opens no connection.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from redis.connection import parse_url
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
 
 DRIVER = "postgresql+psycopg"
 _POSTGRES_SCHEMES = {"postgres", "postgresql", DRIVER}
@@ -54,6 +55,9 @@ def database_url(text: str | SecretUrl) -> SecretUrl:
     """
     if isinstance(text, SecretUrl):
         return text
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
@@ -73,11 +77,23 @@ def redis_url(text: str | SecretUrl) -> SecretUrl:
     if scheme not in _REDIS_SCHEMES:
         raise ValueError("not a URL like redis://host:6379/0 (or rediss://, unix://)")
     try:
-        parse_url(text)  # type: ignore[no-untyped-call]
+        _check_redis(text)
         shown = _without_password(text)
     except ValueError:
         raise ValueError("not a URL like redis://host:6379/0: port or database number") from None
     return SecretUrl(text, shown)
+
+
+def _check_redis(text: str) -> None:
+    """Raise ValueError for what the client could not take; only its options ask the client."""
+    parts = urlsplit(text)
+    if parts.scheme != "unix":
+        _ = parts.port
+        int(parts.path.strip("/") or 0)
+    if parts.query:
+        from redis.connection import parse_url
+
+        parse_url(text)  # type: ignore[no-untyped-call]
 
 
 def _secret(url: URL) -> SecretUrl:

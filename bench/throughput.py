@@ -16,10 +16,11 @@ from uuid import uuid4
 
 from sqlalchemy import text
 
-from ..app.parts import Parts, build_parts, own_database
+from ..app.parts import Parts, build_parts
 from ..app.roles import start_consumer, start_reaper, start_relay
 from ..app.rq_process import COMMAND, child_environ
 from ..app.settings import Settings
+from ..app.stores import own_database
 from ..outbox.errors import AckboxError
 from ..outbox.intent import Terms, content_of, draft_of
 from ..outbox.shell.connection import quoted

@@ -27,6 +27,7 @@ _INDENT = " " * 8
     "migrate",
     example="""ackbox migrate --plan
 ackbox migrate --expand-only        # before the new release, ackbox migrate after it""",
+    quiet=True,
 )
 @click.option("--check", is_flag=True, help="Change nothing; exit 1 unless it is up to date.")
 @click.option("--plan", is_flag=True, help="Change nothing; list what would be done.")
@@ -172,7 +173,7 @@ def _print_finding(finding: Finding) -> None:
         click.echo(f"{_INDENT}{finding.next_step}")
 
 
-@command("config", example="ackbox config\nackbox config --json")
+@command("config", example="ackbox config\nackbox config --json", quiet=True)
 @json_option
 @settings_options(*SETTINGS)
 @click.pass_context

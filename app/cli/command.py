@@ -50,14 +50,24 @@ class AckboxCommand(click.Command):
                     formatter.write_dl(records)
 
 
+class QuietCommand(AckboxCommand):
+    """A command that only asks and runs nothing that logs: it waits for no import of the logging.
+
+    A test holds each of them to that.
+    """
+
+
 SETTINGS_TITLE = "Settings (also ACKBOX_NAME in the environment, name in ackbox.toml)"
 
 
-def command(name: str, *, example: str) -> Callable[[Callable[..., Any]], AckboxCommand]:
+def command(
+    name: str, *, example: str, quiet: bool = False
+) -> Callable[[Callable[..., Any]], AckboxCommand]:
     """Return a decorator that makes a function a command; its docstring is the help."""
+    kind = QuietCommand if quiet else AckboxCommand
 
     def decorate(function: Callable[..., Any]) -> AckboxCommand:
         described = inspect.cleandoc(function.__doc__ or "")
-        return click.command(name, cls=AckboxCommand, example=example, help=described)(function)
+        return click.command(name, cls=kind, example=example, help=described)(function)
 
     return decorate

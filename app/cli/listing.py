@@ -27,7 +27,7 @@ _limit = click.option(
 )
 
 
-@command("ls", example="ackbox ls --state indeterminate\nackbox ls --run-id r7 --json")
+@command("ls", example="ackbox ls --state indeterminate\nackbox ls --run-id r7 --json", quiet=True)
 @click.option("--state", type=click.Choice(_STATES), help="Only in this state.")
 @click.option("--tool", metavar="NAME", help="Only of this tool.")
 @click.option("--lane", metavar="NAME", help="Only in this lane.")
@@ -113,7 +113,7 @@ def _print_counts(outbox: Opened, as_json: bool) -> None:
     print_table(titles, rows)
 
 
-@command("unknowns", example="ackbox unknowns\nackbox unknowns --json")
+@command("unknowns", example="ackbox unknowns\nackbox unknowns --json", quiet=True)
 @_limit
 @_any_namespace
 @json_option

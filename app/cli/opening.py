@@ -6,6 +6,7 @@ that a database is asked for its schema first. Heavy imports stand inside the fu
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +14,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import click
+
 from ...outbox.errors import ConfigError, StoreUnavailable
+from .command import QuietCommand
 from .options import given_settings
 
 if TYPE_CHECKING:
@@ -77,15 +81,24 @@ def importable_here() -> None:
 def settings_of(params: Mapping[str, Any], *, attach: bool = True) -> Settings:
     """Read the settings of a command; with the URLs of a running `ackbox up` where unset."""
     from ..environment import running_services
-    from ..logging import configure_logging
     from ..settings import load_settings
 
     importable_here()
     settings = load_settings(given_settings(params), params.get("config_file"))
-    # A person who asks once wants the answer, not the log; unless they say so.
-    asked = settings.source_of("log_level") != DEFAULT
-    configure_logging(settings.log_level if asked else "warning", settings.log_format)
+    _log_as(settings)
     return running_services(settings) if attach else settings
+
+
+def _log_as(settings: Settings) -> None:
+    """Log as the settings say; a person who asks once wants the answer, unless they say so."""
+    asked = settings.source_of("log_level") != DEFAULT
+    context = click.get_current_context(silent=True)
+    if not asked and isinstance(context and context.command, QuietCommand):
+        logging.getLogger().handlers[:] = [logging.NullHandler()]
+        return
+    from ..logging import configure_logging
+
+    configure_logging(settings.log_level if asked else "warning", settings.log_format)
 
 
 @contextmanager
@@ -93,7 +106,7 @@ def opened(params: Mapping[str, Any]) -> Iterator[Opened]:
     """Open the outbox of a command's settings. Raises AckboxError where that cannot be."""
     from ...outbox.shell.statements import Statements
     from ..environment import borrowed_services
-    from ..parts import checked_limits, own_database
+    from ..stores import checked_limits, own_database
 
     with borrowed_services(settings_of(params, attach=False)) as settings:
         limits = checked_limits(settings)

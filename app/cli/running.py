@@ -145,7 +145,7 @@ def _services(settings: Settings) -> Iterator[tuple[Settings, EmbeddedServices |
 
 
 def _require_fit(settings: Settings) -> None:
-    from ..parts import checked_limits, own_database
+    from ..stores import checked_limits, own_database
 
     limits = checked_limits(settings)
     database = own_database(settings, "ackbox start")
@@ -212,7 +212,7 @@ def _leaving(settings: Settings) -> str:
 
     from ...outbox.errors import AckboxError
     from ...outbox.shell.statements import Statements
-    from ..parts import checked_limits, own_database
+    from ..stores import checked_limits, own_database
 
     statement, limits = Statements(settings.schema_name, checked_limits(settings)).named(
         "open_counts"
@@ -235,7 +235,8 @@ def _leaving(settings: Settings) -> str:
 
 
 def _has_tools(settings: Settings) -> bool:
-    from ..parts import checked_limits, load_registry
+    from ..parts import load_registry
+    from ..stores import checked_limits
 
     return bool(load_registry(settings, checked_limits(settings)).contracts())
 

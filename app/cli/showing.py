@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...outbox.told import Told
 
 
-@command("show", example="ackbox show r7:mail-customer\nackbox show 4f1c --json")
+@command("show", example="ackbox show r7:mail-customer\nackbox show 4f1c --json", quiet=True)
 @click.argument("name", metavar="ID")
 @namespace_option
 @json_option

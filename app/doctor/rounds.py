@@ -11,8 +11,9 @@ from ...outbox.shell.fault_points import PLAN_VARIABLE
 from ...outbox.shell.statements import Statements
 from ...tool_adapters.registry import Tools
 from ..loading import loading
-from ..parts import checked_limits, load_registry, own_database
+from ..parts import load_registry
 from ..settings import Settings, unknown_variables
+from ..stores import checked_limits, own_database
 from .finding import FAIL, WARN, Finding
 from .outbox import check_outbox
 from .postgres import check_schema, check_server

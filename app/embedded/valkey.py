@@ -1,20 +1,18 @@
 """The embedded Valkey: its configuration and the question that proves it is ours.
 
 It carries wake tokens only, which may be lost; it still keeps them over a restart (append-only
-file, synced every second) and refuses writes when full instead of evicting. May import redis
-besides what `server` may.
+file, synced every second) and refuses writes when full instead of evicting. Asks over a plain
+socket: every command in a folder asks first, and the client library is slow to import.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
-
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+from typing import IO, ClassVar
 
 from .server import HOST, Answer, EmbeddedServer
 
@@ -48,26 +46,15 @@ class ValkeyServer(EmbeddedServer):
 
     def ask(self, port: int) -> Answer | None:
         """Ask for process, version and folder; another server on this port is not believed."""
-        client = redis.Redis(
-            host=HOST,
-            port=port,
-            password=self._password,
-            socket_timeout=_SOCKET_TIMEOUT_SECONDS,
-            socket_connect_timeout=_SOCKET_TIMEOUT_SECONDS,
-            retry=Retry(NoBackoff(), 0),
-            decode_responses=True,
-        )
+        questions = (("AUTH", self._password), ("INFO", "server"), ("CONFIG", "GET", "dir"))
         try:
-            client.ping()
-            said: dict[str, Any] = client.info("server")
-            folder = str(client.config_get("dir")["dir"])
-        except redis.RedisError:
+            _, said, folder = _answers(port, questions)
+            facts = dict(line.split(":", 1) for line in str(said).splitlines() if ":" in line)
+            if os.path.realpath(str(folder[1])) != os.path.realpath(self.folder):
+                return None
+            return Answer(int(facts["process_id"]), facts["valkey_version"])
+        except (OSError, EOFError, ValueError, LookupError):
             return None
-        finally:
-            client.close()
-        if os.path.realpath(folder) != os.path.realpath(self.folder):
-            return None
-        return Answer(int(said["process_id"]), str(said["valkey_version"]))
 
     def _configuration(self, port: int) -> str:
         settings = {
@@ -88,3 +75,33 @@ class ValkeyServer(EmbeddedServer):
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def _answers(port: int, questions: Sequence[Sequence[str]]) -> list[str | list[str]]:
+    """Ask in one session. Raises OSError, EOFError or ValueError for anything but answers."""
+    address = (HOST, port)
+    with (
+        socket.create_connection(address, _SOCKET_TIMEOUT_SECONDS) as connection,
+        connection.makefile("rwb") as stream,
+    ):
+        for words in questions:
+            stream.write(b"*%d\r\n" % len(words))
+            for word in words:
+                stream.write(b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode()))
+        stream.flush()
+        return [_answer(stream) for _ in questions]
+
+
+def _answer(stream: IO[bytes]) -> str | list[str]:
+    """Read one reply: a line, a text or a list of texts. Raises ValueError for an error reply."""
+    line = stream.readline()
+    if not line.endswith(b"\r\n"):
+        raise EOFError
+    kind, rest = line[:1], line[1:-2]
+    if kind == b"+":
+        return rest.decode()
+    if kind == b"$":
+        return stream.read(int(rest) + 2)[:-2].decode()
+    if kind == b"*":
+        return [str(_answer(stream)) for _ in range(int(rest))]
+    raise ValueError("an error reply, or another protocol")

@@ -36,10 +36,11 @@ from ...sim.shell.stack_tools import TOOLS_PLACE, stack_tools, write_tools
 from ...sim.tool_specs import ToolSpec
 from ...tool_adapters.registry import Tools
 from ...tool_adapters.shell.fake_server import FakeServer
-from ..parts import Parts, build_parts, own_database
+from ..parts import Parts, build_parts
 from ..roles import Role, start_consumer, start_reaper, start_reconciler, start_relay
 from ..rq_process import COMMAND, child_environ
 from ..settings import Settings
+from ..stores import own_database
 from ..urls import SecretUrl
 
 LIMITS: dict[str, float | int] = {
