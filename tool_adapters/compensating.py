@@ -17,7 +17,7 @@ from ..outbox.compensate import (
 from ..outbox.errors import InvalidIntent
 from ..outbox.model import Refusal
 from .contract import CompensationPlan, CompensationTarget, NoHandle
-from .registry import Tools
+from .registry import Tools, upgraded_args
 
 PLAN_FAILED = "plan_failed"
 """The adapter could not say how its effect is undone: a person's turn."""
@@ -36,9 +36,11 @@ def plan_compensation(
         return Refusal(TOOL_UNKNOWN, f"{tool} is not known here")
     if not adapter.contract.compensates:
         return Refusal(NO_COMPENSATION, f"{tool} declares no compensation")
-    seen = CompensationTarget(target.wire_key, target.args, target.ref, target.result)
     try:
-        plan = adapter.compensation(seen)
+        args = upgraded_args(adapter, target.args, version)
+        plan = adapter.compensation(
+            CompensationTarget(target.wire_key, args, target.ref, target.result)
+        )
     except Exception as error:  # noqa: BLE001 - a tool author's code: raising is an answer
         return Refusal(PLAN_FAILED, f"compensation of {tool} raised {type(error).__name__}")
     if isinstance(plan, NoHandle):

@@ -32,10 +32,11 @@ from ...outbox.errors import AckboxError
 from ...outbox.shell.attempt_store import LOCKED_ROW, AttemptStore
 from ...outbox.shell.reconcile_store import ReconcileStore
 from ...tool_adapters.contract import Evidence, OverLimit
+from ...tool_adapters.shell.function_run import place_of
 from ..attempt import conclude
 from ..reconcile import Draw, reconcile
 from .runner import RECORD_RETRY_SECONDS, Bell
-from .tool_driver import Timing, ToolDriver, place_of
+from .tool_driver import Timing, ToolDriver
 
 _log = structlog.get_logger(__name__)
 BATCH_LIMIT = 50

@@ -30,11 +30,12 @@ from ...outbox.errors import StoreUnavailable
 from ...outbox.shell.attempt_store import LOCKED_ROW, AttemptStore
 from ...outbox.shell.fault_points import FaultPoints
 from ...tool_adapters.contract import Evidence, OverLimit
+from ...tool_adapters.shell.function_run import place_of
 from ..attempt import OWNER_DOUBTFUL, SHUTDOWN, attempt, conclude
 from ..commands import Exchange
 from .coalescer import Coalescer
 from .slots import LaneSlots
-from .tool_driver import Timing, ToolDriver, place_of
+from .tool_driver import Timing, ToolDriver
 
 _log = structlog.get_logger(__name__)
 RECORD_RETRY_SECONDS = 1.0

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ...outbox.commands import Claimed
+from ...outbox.contract import ProbeStrength
 from ...outbox.defaults import Limits
 from ...outbox.outcome import Accepted, Applied, NotApplied, Unknown
 from ...tool_adapters.bounded import bounded
 from ...tool_adapters.contract import (
     Absent,
     Adapter,
+    Call,
     Evidence,
     Found,
     FunctionCall,
@@ -28,8 +29,11 @@ from ...tool_adapters.contract import (
 )
 from ...tool_adapters.registry import Tools
 from ...tool_adapters.shell.boottime import boottime_seconds
+from ...tool_adapters.shell.event_loop import ToolLoop
+from ...tool_adapters.shell.function_run import place_of
 from ...tool_adapters.shell.function_transport import FunctionTransport
 from ...tool_adapters.shell.http_transport import HttpTransport
+from ...tool_adapters.shell.resources import Resources
 from ..calling import call_of
 from ..commands import Build, Classify, Encode, Exchange, Fetch, NoTool, Prepare, Probe, Raised
 
@@ -55,18 +59,23 @@ class Timing:
 
 
 class ToolDriver:
-    """The adapters and transports of one process."""
+    """The adapters and transports of one process, and the resources of its tools."""
 
     def __init__(self, registry: Tools, limits: Limits) -> None:
+        """Open the lifespans. Raises ConfigError naming the one that cannot be opened."""
         self._registry = registry
         self._limits = limits
+        self._loop = ToolLoop()
+        self._resources = Resources(registry, self._loop)
         self._http = HttpTransport()
-        self._functions = FunctionTransport(registry.lookup)
+        self._functions = FunctionTransport(registry.lookup, self._loop, self._resources.finder)
 
     def close(self) -> None:
-        """Close connections; calls in flight end as network trouble."""
-        self._http.close()
+        """End calls in flight, then close what they used; their rows are the reaper's."""
+        self._loop.cancel_all()
+        self._resources.close()
         self._functions.close()
+        self._http.close()
 
     def adapter(self, claim: Claimed) -> Adapter | None:
         """Return the adapter that a claimed row needs, None where this process lacks it."""
@@ -122,7 +131,7 @@ class ToolDriver:
             case Classify(evidence=evidence, follow_ups=follow_ups):
                 return self._storable(adapter.classify(call, evidence, follow_ups))
             case Probe(answers=answers):
-                return self._storable(adapter.probe(call, answers))
+                return self._storable(_as_stamped(adapter, call, adapter.probe(call, answers)))
         raise TypeError(f"no such command: {type(command).__name__}")
 
     def _storable(self, answer: Any) -> Any:
@@ -150,11 +159,13 @@ class ToolDriver:
         )
 
 
-def place_of(error: BaseException) -> str:
-    """Return file and line of the raise; never the message, which may hold arguments."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    if frame is None:
-        return ""
-    return f"{Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}"
+def _as_stamped(adapter: Adapter, call: Call, answer: Any) -> Any:
+    """Return a probe's answer as proof that the row's own declaration may count on.
+
+    Rows are judged by the declaration that their claim stamped. Where another version's code
+    answers, and its own declaration promises less, its Absent is none.
+    """
+    own = adapter.contract
+    if call.version == own.version or own.probe is ProbeStrength.STRONG:
+        return answer
+    return Inconclusive("another version's weak probe") if isinstance(answer, Absent) else answer
