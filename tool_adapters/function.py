@@ -46,6 +46,7 @@ _Outcome: TypeAlias = Applied[R] | Accepted[R] | NotApplied | Unknown
 PROBE = "probe"
 """`FunctionCall.purpose` of a harmless look for the effect."""
 
+ProbeFunction = Callable[..., ProbeAnswer | Awaitable[ProbeAnswer]]
 Undo = Callable[[CompensationTarget], CompensationPlan | IntentDraft | NoHandle]
 Upgrade = Callable[[dict[str, Any], int], Mapping[str, Any]]
 """From stored arguments and the version that they were put with, to those of this version."""
@@ -55,16 +56,16 @@ Upgrade = Callable[[dict[str, Any], int], Mapping[str, Any]]
 class FunctionProbe:
     """A function that looks for the effect, and what its Absent proves."""
 
-    function: Callable[..., ProbeAnswer]
+    function: ProbeFunction
     strength: ProbeStrength
 
 
-def strong(function: Callable[..., ProbeAnswer]) -> FunctionProbe:
+def strong(function: ProbeFunction) -> FunctionProbe:
     """Declare a probe that reads every write at once and misses nothing: Absent is proof."""
     return FunctionProbe(function, ProbeStrength.STRONG)
 
 
-def weak(function: Callable[..., ProbeAnswer]) -> FunctionProbe:
+def weak(function: ProbeFunction) -> FunctionProbe:
     """Declare a probe whose Found is proof and whose Absent is not."""
     return FunctionProbe(function, ProbeStrength.WEAK)
 
