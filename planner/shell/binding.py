@@ -123,9 +123,15 @@ class Binder:
         lanes = note_on(connection)
         seen = self._runner.read(connection, seq)
         faults.reach("in_bind", seen.intent.intent_id)
-        with not_committed_by_callbacks(connection):
-            _call(callback, seen, connection)
-        self._check_bind(connection, seq)
+        try:
+            with not_committed_by_callbacks(connection):
+                _call(callback, seen, connection)
+            self._check_bind(connection, seq)
+        except CallbackFailed:
+            # Whatever it did to the transaction, none of it may come to the next one in the pool.
+            if not connection.closed:
+                connection.invalidate()
+            raise
         faults.reach("before_bind_commit", seen.intent.intent_id)
         return lanes
 

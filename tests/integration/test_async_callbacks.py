@@ -207,14 +207,20 @@ def test_committing_is_refused_and_undoes_the_bind(
 ) -> None:
     """Through the connection too: a bind that is durable before its callback ended is no bind."""
 
+    commits = True
+
     @plan.on_bound(TOOL)
-    async def commits(bound: AsyncBound) -> None:
+    async def commit(bound: AsyncBound) -> None:
         await bound.connection.execute(text("INSERT INTO step VALUES ('x')"))
-        await bound.connection.commit()
+        if commits:
+            await bound.connection.commit()
 
     intent = settled(world)
     assert results.run_once().bound == 0
     assert (world.row(intent)["bound_at"], names(world)) == (None, [])
+    commits = False
+    assert results.run_once().bound == 1
+    assert names(world) == ["x"]
 
 
 def test_outside_of_a_bind_there_is_no_session(
