@@ -21,8 +21,9 @@ as passed or not. Idle workers of the same kind are one choice. May import `worl
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import timedelta
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from .driver import FAULTS
@@ -31,12 +32,12 @@ from .process import Forest
 from .running import unfinished, waited_for
 from .world import Choice, World
 from .world_spec import WorldSpec
-from .world_values import Impossible, Process
+from .world_values import Impossible, Process, altered
 
 Mark: TypeAlias = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bounds:
     """What may still happen. Each budget goes down by one with each use."""
 
@@ -62,6 +63,20 @@ class Bounds:
     def key(self) -> Hashable:
         """Return the budgets as a part of a state key."""
         return tuple(getattr(self, field.name) for field in fields(self))
+
+    @cached_property
+    def left(self) -> Hashable:
+        """What is left of the budgets that a search without waits of its own goes by."""
+        return (
+            len(self.plan), self.statements, self.crashes, self.restarts, self.freezes,
+            self.cuts, self.losses, self.odd_fates, self.odd_faults,
+        )  # fmt: skip
+
+    def less(self, **budgets: Any) -> Bounds:
+        """Return the bounds with other budgets."""
+        copy = altered(self, **budgets)
+        copy.__dict__.pop("left", None)
+        return copy
 
 
 class Search:
@@ -245,16 +260,16 @@ _BUDGETS = {
 
 def _spent(bounds: Bounds, choice: Choice) -> Bounds:
     if bounds.plan and choice == bounds.plan[0]:
-        return replace(bounds, plan=bounds.plan[1:])
+        return bounds.less(plan=bounds.plan[1:])
     if choice in bounds.statements:
-        return replace(bounds, statements=_without(bounds.statements, choice))
+        return bounds.less(statements=_without(bounds.statements, choice))
     verb = choice[0]
     if verb == "arrive" and len(choice) > 2:
-        return replace(bounds, odd_fates=bounds.odd_fates - 1)
+        return bounds.less(odd_fates=bounds.odd_fates - 1)
     if verb == "step" and len(choice) > 2:
-        return replace(bounds, odd_faults=bounds.odd_faults - 1)
+        return bounds.less(odd_faults=bounds.odd_faults - 1)
     name = _BUDGETS.get(verb)
-    return bounds if name is None else replace(bounds, **{name: getattr(bounds, name) - 1})
+    return bounds if name is None else bounds.less(**{name: getattr(bounds, name) - 1})
 
 
 def _without(choices: Iterable[Choice], gone: Choice) -> tuple[Choice, ...]:

@@ -159,17 +159,21 @@ class Explorer:
         search, offers, own = self._search, self._offers, len(self._graph)
         search.restore(mark)
         following: list[int] = []
+        is_here = True
         for choice in offers.choices():
+            if not is_here:
+                search.restore(mark)
+            is_here = False
             if offers.apply(choice):
                 self._transitions += 1
                 if search.violations:
                     self._note(own, choice)
                 if offers.changed_nothing(choice):
+                    is_here = True
                     continue
                 number = self._meet(offers.key(), own, choice)
                 if number != own:
                     following.append(number)
-            search.restore(mark)
         self._graph.append(following)
 
     def _note(self, state: int, choice: Choice) -> None:

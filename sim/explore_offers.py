@@ -10,10 +10,10 @@ May import `choices` and `explore_key`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .choices import Bounds, Search
-from .explore_key import moments, state_key
+from .explore_key import StateKeys
 from .world import Choice, World
 
 LOST_CLAIM = "lost_claim"
@@ -56,6 +56,7 @@ class Offers:
     def __init__(self, search: Search, faults: Faults) -> None:
         self._search = search
         self._redeliveries = faults.redeliveries
+        self._keys = StateKeys()
 
     def choices(self) -> list[Choice]:
         """Return everything that may happen now."""
@@ -72,7 +73,7 @@ class Offers:
                     found.append((*choice, None, True))
         if self._redeliveries > 0:
             found += _redelivered(search.world, found)
-        return found + _next_wait(search.world)
+        return found + self._next_wait()
 
     def _claims_left(self, world: World) -> set[str]:
         """Return the steps whose live row may be claimed once more; each resend took one fence."""
@@ -91,7 +92,7 @@ class Offers:
         if not search.apply(choice):
             return False
         if choice[0] == "claim" and len(choice) > LOST_AT:
-            search.bounds = replace(search.bounds, odd_faults=search.bounds.odd_faults - 1)
+            search.bounds = search.bounds.less(odd_faults=search.bounds.odd_faults - 1)
         return True
 
     def changed_nothing(self, choice: Choice) -> bool:
@@ -100,19 +101,13 @@ class Offers:
 
     def key(self) -> Hashable:
         """Return what tells this state from others."""
-        world, bounds = self._search.world, self._search.bounds
-        budgets = (
-            len(bounds.plan), bounds.statements, bounds.crashes, bounds.restarts, bounds.freezes,
-            bounds.cuts, bounds.losses, bounds.odd_fates, bounds.odd_faults,
-        )  # fmt: skip
-        return state_key(world, budgets)
+        return self._keys.key(self._search.world, self._search.bounds.left)
 
-
-def _next_wait(world: World) -> list[Choice]:
-    """Return the wait for the next moment that tells two states apart, if there is one."""
-    now = world.clock.now
-    coming = [moment for moment, _ in moments(world) if moment > now]
-    return [("wait", (min(coming) - now).total_seconds())] if coming else []
+    def _next_wait(self) -> list[Choice]:
+        """Return the wait for the next moment that tells two states apart, if there is one."""
+        world = self._search.world
+        moment = self._keys.next_moment(world)
+        return [] if moment is None else [("wait", (moment - world.clock.now).total_seconds())]
 
 
 def _redelivered(world: World, offered: list[Choice]) -> Iterator[Choice]:

@@ -15,7 +15,7 @@ from typing import Any
 from ..outbox.model import SETTLED_STATES, Row, State
 from ..outbox.outcome import Answer
 from ..outbox.telling import tell
-from .send_rules import SEND_RULES, releases_quote, stale_fences_move_nothing
+from .send_rules import SEND_RULES, SENDS_INTO, releases_quote, stale_fences_move_nothing
 from .tool_specs import MARKER
 from .world import Choice, World
 from .world_values import Flight
@@ -281,7 +281,24 @@ ROW_RULES: tuple[RowRule, ...] = (
     never_told_failed_with_effect,
 )  # fmt: skip
 """Checked on every row that was written."""
-ALL_RULES = (*MOVE_RULES, *ROW_RULES)
+_INTO: dict[RowRule, frozenset[State]] = {
+    failed_means_nothing: _NOTHING_HAPPENED,
+    committed_means_effect: frozenset({S.COMMITTED}),
+    compensated_means_undone: frozenset({S.COMPENSATED}),
+    only_wanted_rows_move_on: _UNDER_WAY,
+    no_send_while_diverged: frozenset({S.AWAITING_ACK}),
+    no_send_after_proof: frozenset({S.AWAITING_ACK}),
+    resend_is_safe: frozenset({S.AWAITING_ACK}),
+    **SENDS_INTO,
+}
+"""The states that a rule on moves looks at, where it does not look at all of them."""
+ALL_RULES: dict[State, tuple[RowRule, ...]] = {
+    state: tuple(
+        rule for rule in (*MOVE_RULES, *ROW_RULES) if state in _INTO.get(rule, frozenset(State))
+    )
+    for state in State
+}
+"""What is checked where a row has come to a state."""
 FACT_RULES: dict[str, tuple[Callable[..., Finding], ...]] = {
     "arrived": (one_effect_per_step, no_effect_behind_the_back),
     "recorded": (stale_fences_move_nothing,),
@@ -314,7 +331,7 @@ class Monitors:
         for seq, before in world.store.tables.dirty.items():
             after = rows[seq]
             moved = before is None or before.state is not after.state
-            for rule in ALL_RULES if moved else ROW_RULES:
+            for rule in ALL_RULES[after.state] if moved else ROW_RULES:
                 for text in rule(world, before, after):
                     self._report(world, rule.__name__, text)
         for fact in world.journal:

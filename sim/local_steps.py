@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from ..outbox.commands import Claimed, RingResults
 from ..outbox.errors import AckboxError
 from ..outbox.outcome import NotApplied
+from ..tool_adapters.contract import Call
 from ..workers.calling import call_of
 from ..workers.commands import Build, Classify, Encode, NoTool, Prepare, Probe, Raised
 from .process import Node
 from .records import Frozen
-from .world_values import Task
 
 if TYPE_CHECKING:
     from .world import World
@@ -25,28 +25,33 @@ LOCAL = (Build, Prepare, Encode, Classify, Probe, RingResults)
 """A ring for results changes nothing that a world looks at: the consumer's pass looks at rows."""
 
 
-def local_steps(world: World, task: Task, node: Node) -> Node:
+def local_steps(world: World, process: str, node: Node) -> Node:
     """Answer adapter commands until the process waits for something shared, or has ended."""
     start = node
     if start.local is not None and not world.broken and not world.spec.unserved:
         return start.local
+    claim: Claimed | None = None
+    call: Any = None
     while isinstance(node.command, LOCAL):
+        command, reply = node.command, True
         world.tally["local_steps"] += 1
-        node = world.forest.advance(node, _ask(world, task, node.command))
+        if not isinstance(command, RingResults):
+            if command.claim is not claim:
+                claim, call = command.claim, call_of(command.claim)
+            reply = _ask(world, process, command, call)
+        node = world.forest.advance(node, reply)
     if world.forest.remember and not world.broken and not world.spec.unserved:
         start.local = node
     return node
 
 
-def _ask(world: World, task: Task, command: Any) -> Any:
-    if isinstance(command, RingResults):
-        return True
+def _ask(world: World, process: str, command: Any, call: Call) -> Any:
     claim: Claimed = command.claim
-    if not world.knows(task.process, claim.tool):
+    if not world.knows(process, claim.tool):
         return NoTool()
     if (claim.tool, type(command).__name__) in world.broken:
         return Raised("RuntimeError")
-    adapter, call = world.tools.adapters[claim.tool], call_of(claim)
+    adapter = world.tools.adapters[claim.tool]
     try:
         match command:
             case Build():

@@ -22,6 +22,7 @@ from ..outbox.hold import hold_pass
 from ..outbox.outcome import Outcome
 from ..outbox.reap import reap_pass
 from ..outbox.relay import relay_pass
+from ..outbox.undo_order import undo_pass
 from ..workers.attempt import attempt, report
 from ..workers.reconcile import reconcile
 from ..workers.throttle import throttled_attempt
@@ -43,6 +44,7 @@ ROLES: Mapping[str, Callable[..., Steps]] = {
     "reconcile": reconcile,
     "reap": reap_pass,
     "hold": hold_pass,
+    "undo": undo_pass,
     "relay": relay_pass,
     "gate": gate_pass,
     "bind": bind_pass,
@@ -68,8 +70,14 @@ class Node:
         self.result: Any = None
         self._make = make
         self._live: Steps | None = live
+        self.command: Any = None
+        self.move(reply)
+
+    def move(self, reply: Any) -> None:
+        """Send the live generator a reply: this node then stands where that leads to."""
+        assert self._live is not None, "one caller at a time moves a process on"
         try:
-            self.command: Any = live.send(reply)
+            self.command = self._live.send(reply)
         except StopIteration as stop:
             self.command, self.result, self._live = None, stop.value, None
 
@@ -105,7 +113,7 @@ class Node:
 class Forest:
     """All processes of one world and its forks. `remember` False keeps no tree: one run, no fork.
 
-    With memory off a node costs no hash of its reply, and an old run is garbage at once.
+    With memory off a process is one node that moves, and no reply is hashed.
     """
 
     def __init__(self, *, remember: bool = True, roles: Mapping[str, Any] = ROLES) -> None:
@@ -133,9 +141,14 @@ class Forest:
         return node
 
     def advance(self, node: Node, reply: Any) -> Node:
-        """Return the node after a reply; the old one stays usable where nodes are remembered."""
+        """Return the node after a reply; the old one stays usable where nodes are remembered.
+
+        Elsewhere it is the same node, further on.
+        """
         if not self.remember:
-            return self._grow(node._make, None, reply, node.take_live())
+            self.grown += 1
+            node.move(reply)
+            return node
         child = node.children.get(reply)
         if child is None:
             child = self._grow(node._make, node, reply, node.take_live())

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from ..outbox.intent import Intent
 from ..outbox.model import Actor, GateDecision, State
@@ -48,7 +49,7 @@ class IntentRecord:
     traceparent: str | None = None
     tracestate: str | None = None
 
-    @property
+    @cached_property
     def name(self) -> tuple[str, str]:
         """The step's name: all its generations share it."""
         return self.namespace, self.intent_id
@@ -84,8 +85,7 @@ class WorkerRecord:
     stopped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """Rows that wait to be bound (`settled`) or handed over (`bound`)."""
 
     stage: str
@@ -94,8 +94,7 @@ class Batch:
     tries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """One stored observation."""
 
     observation_id: int
@@ -104,12 +103,15 @@ class Kept:
     number: int
     outcome: str
     ref: str | None
-    document: Mapping[str, Any] = field(repr=False)
+    document: Mapping[str, Any]
     actor: Actor
 
+    def __repr__(self) -> str:
+        # A document may hold results.
+        return f"Kept({self.observation_id}, {self.kind}, {self.outcome})"
 
-@dataclass(frozen=True, slots=True)
-class Event:
+
+class Event(NamedTuple):
     """One line of the audit log."""
 
     event_id: int

@@ -116,7 +116,7 @@ def _tasks(world: World) -> Iterator[Choice]:
 def _work(world: World) -> Iterator[Choice]:
     """Yield the passes that have something to do, and the claims of what is ready."""
     store = world.store
-    if store.binding.due("settled", 1) or store.binding.due("bound", 1):
+    if store.tables.batches and (store.binding.due("settled", 1) or store.binding.due("bound", 1)):
         yield ("start", "bind")
     if store.reaper.find_overdue(1):
         yield ("start", "reap")
@@ -124,10 +124,12 @@ def _work(world: World) -> Iterator[Choice]:
         yield ("start", "hold")
     if store.gates.due(1):
         yield ("start", "gate")
-    lanes = [lane.lane for lane in store.reaper.ready_lanes(1000)]
     worker = _free_worker(world)
-    for lane in lanes:
-        if worker is not None:
+    if worker is not None:
+        now = world.clock.now
+        rows = store.tables.rows.values()
+        lanes = {row.lane for row in rows if row.ready_at is not None and row.ready_at <= now}
+        for lane in sorted(lanes):
             yield ("claim", worker, _step_in(world, lane))
     if _reconciler(world) and _is_due(world):
         yield ("start", "reconcile", _reconciler(world))

@@ -122,7 +122,7 @@ class SeededRun:
         return plain
 
     def _life(self, verb: str) -> Choice:
-        names = [p.name for p in self.world.processes.values() if p.runs and p.owner is not None]
+        names = [p.name for p in self.world.processes.values() if p.owner is not None and p.runs]
         return (verb, self._source.one_of(names)) if names else ("wait", 1.0)
 
     def _go_on(self) -> Choice:

@@ -6,7 +6,7 @@ May import the pure core and `world`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -149,3 +149,10 @@ SEND_RULES = (
     adopters_follow,
 )  # fmt: skip
 """Checked where a row's state has changed."""
+SENDS_INTO: dict[Callable[[World, Row | None, Row], Iterator[str]], frozenset[State]] = {
+    send_has_leave: frozenset({S.AWAITING_ACK}),
+    suspects_run_alone: frozenset({S.EXECUTING}),
+    undone_rows_rest: frozenset({S.QUEUED}),
+    adopters_follow: frozenset({S.COMPENSATED}),
+}
+"""The states that a rule looks at, where it does not look at all of them."""

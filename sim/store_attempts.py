@@ -34,7 +34,7 @@ from ..outbox.transitions import EDGE, refusal_of
 from .records import WorkerRecord
 from .tables import Tables, served_name
 
-_OVERDUE = (State.EXECUTING, State.AWAITING_ACK)
+_OVERDUE = frozenset({State.EXECUTING, State.AWAITING_ACK})
 
 
 def claimed_row(tables: Tables, seq: int) -> Claimed:
@@ -78,7 +78,7 @@ class MemoryClaims:
         found = self._tables.workers.get(owner)
         if found is None or found.stopped:
             return False
-        self._tables.workers[owner] = replace(found, beat_at=self._tables.clock.now)
+        self._tables.workers[owner] = WorkerRecord(self._tables.clock.now, found.tools)
         return True
 
     def stop(self, owner: UUID) -> None:
@@ -260,7 +260,11 @@ class MemoryReaper:
 
     def find_overdue(self, limit: int) -> tuple[int, ...]:
         """Return at most `limit` seqs that look overdue."""
-        found = [seq for seq, row in self._tables.rows.items() if self._looks_overdue(row)]
+        found = [
+            seq
+            for seq, row in self._tables.rows.items()
+            if (row.state in _OVERDUE or row.withdraw_at is not None) and self._looks_overdue(row)
+        ]
         return tuple(sorted(found)[:limit])
 
     def _looks_overdue(self, row: Row) -> bool:

@@ -235,6 +235,8 @@ class MemoryBinding:
 
     def due(self, stage: str, limit: int) -> tuple[int, ...]:
         """Return batches of a stage whose turn has come."""
+        if not self._tables.batches:
+            return ()
         now = self._tables.clock.now
         found = [
             batch_id

@@ -26,11 +26,6 @@ BOUND = "bound"
 _SETTLED_AS_NOTHING = (State.FAILED, State.CANCELLED)
 _HOLDABLE = (State.QUEUED, State.EXECUTING)
 Snapshot: TypeAlias = tuple[Any, ...]
-_COPIED = (
-    "intents", "rows", "names", "undos", "gates", "workers", "batches", "domains", "hand_by",
-    "observations", "events",
-)  # fmt: skip
-_PLAIN = ("paused", "next_seq", "next_event", "next_observation", "next_batch")
 
 
 def served_name(tool: str, version: int) -> str:
@@ -77,15 +72,28 @@ class Tables:
 
     def snapshot(self) -> Snapshot:
         """Return everything that `restore` needs; values are shared, so it is cheap."""
-        copied = [dict(getattr(self, name)) for name in _COPIED]
-        return (*copied, *(getattr(self, name) for name in _PLAIN))
+        copied = tuple([table.copy() for table in self._tables()])
+        plain = (
+            self.paused, self.next_seq, self.next_event, self.next_observation, self.next_batch,
+        )  # fmt: skip
+        return copied, plain
+
+    def _tables(self) -> tuple[dict[Any, Any], ...]:
+        return (
+            self.intents, self.rows, self.names, self.undos, self.gates, self.workers,
+            self.batches, self.domains, self.hand_by, self.observations, self.events,
+        )  # fmt: skip
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot, which stays usable."""
-        for name, value in zip(_COPIED, snapshot, strict=False):
-            setattr(self, name, dict(value))
-        for name, value in zip(_PLAIN, snapshot[len(_COPIED) :], strict=True):
-            setattr(self, name, value)
+        copied, plain = snapshot
+        (
+            self.intents, self.rows, self.names, self.undos, self.gates, self.workers,
+            self.batches, self.domains, self.hand_by, self.observations, self.events,
+        ) = [table.copy() for table in copied]  # fmt: skip
+        (
+            self.paused, self.next_seq, self.next_event, self.next_observation, self.next_batch,
+        ) = plain  # fmt: skip
 
     # -- what guards look at ---------------------------------------------------------------------
 
@@ -103,7 +111,10 @@ class Tables:
 
     def step_of(self, seq: int) -> tuple[Row, ...]:
         """Return every generation of the row's step, ascending."""
-        return tuple([self.rows[one] for one in self.names[self.intents[seq].name]])
+        seqs = self.names[self.intents[seq].name]
+        if len(seqs) == 1:
+            return (self.rows[seq],)
+        return tuple([self.rows[one] for one in seqs])
 
     def is_alive(self, worker: UUID | None) -> bool:
         """Return whether a process's heartbeat row says that it lives."""
@@ -137,12 +148,13 @@ class Tables:
             read_set_holds=self._read_set_holds(self.intents[seq]),
             gate=None if gate is None else gate.decision,
             step=self.step_of(seq),
-            undo_committed=any(
-                self.rows[undo].state is State.COMMITTED for undo in self.undos.get(seq, ())
-            ),
+            undo_committed=seq in self.undos and self._is_undone(seq),
             share=share,
             edges=self.edges,
         )
+
+    def _is_undone(self, seq: int) -> bool:
+        return any(self.rows[undo].state is State.COMMITTED for undo in self.undos[seq])
 
     def _read_set_holds(self, intent: IntentRecord) -> bool:
         if not intent.read_set:

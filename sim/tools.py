@@ -251,10 +251,13 @@ def _query(url: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
 
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
 def _answer(
     status: int, document: Mapping[str, Any], headers: Mapping[str, str] | None = None
 ) -> HttpEvidence:
-    body = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+    body = _encode(document).encode()
     return HttpEvidence(
         Phase.COMPLETE, status, tuple((headers or {}).items()), body, framing_complete=True
     )

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from ..outbox.identity import DEFAULT_NAMESPACE
+from .clock import BEGINNING
 from .invariants import Monitors, Violation
 from .process import Forest
+from .records import Event
 from .running import carry_out, told_word, unfinished
 from .trace import Expected, Trace, TraceError
 from .verbs import VERBS, choice_of, event_of
@@ -19,18 +22,29 @@ from .world import Choice, World
 from .world_values import COUNTER_NAMES, Impossible
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """One applied choice, and the events that the store logged for it."""
 
-    seconds: float
+    at: datetime
     choice: Choice
     command: str
     """The command that a step answered, "" for other choices."""
-    logged: tuple[tuple[int | None, str, str | None], ...]
-    """(seq, name, state afterwards)."""
+    events: tuple[Event, ...]
     arrived: tuple[str, ...] = ()
     """References of effects that happened."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the world began."""
+        return (self.at - BEGINNING).total_seconds()
+
+    @property
+    def logged(self) -> tuple[tuple[int | None, str, str | None], ...]:
+        """(seq, name, state afterwards) of each event."""
+        return tuple(
+            (event.seq, event.name, event.to_state.value if event.to_state else None)
+            for event in self.events
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +95,16 @@ class Recorder:
 
     def apply(self, choice: Choice) -> None:
         """Apply one choice and note it."""
-        world = self.world
-        effects = world.tools.happened
-        seconds, command = world.clock.elapsed_seconds, _command(world, choice)
+        world, tools = self.world, self.world.tools
+        effects = tools.happened
+        at, command = world.clock.now, _command(world, choice)
         world.apply(choice)
-        logged = tuple(
-            (event.seq, event.name, event.to_state.value if event.to_state else None)
-            for event in world.store.tables.recent
-        )
-        arrived = tuple(
-            world.tools.effects[number].ref
-            for number in range(effects + 1, world.tools.happened + 1)
-        )
-        self.moments.append(Moment(seconds, choice, command, logged, arrived))
+        arrived: tuple[str, ...] = ()
+        if tools.happened > effects:
+            numbers = range(effects + 1, tools.happened + 1)
+            arrived = tuple([tools.effects[number].ref for number in numbers])
+        events = tuple(world.store.tables.recent)
+        self.moments.append(Moment(at, choice, command, events, arrived))
 
     def events(self) -> tuple[dict[str, Any], ...]:
         """Return what was applied as primitive events."""

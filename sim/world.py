@@ -19,7 +19,6 @@ May import the pure core, `workers` and `tool_adapters`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from datetime import timedelta
 from typing import Any, TypeAlias
@@ -31,16 +30,14 @@ from . import driver, planning, wire
 from .clock import BEGINNING, VirtualClock
 from .lives import PASS_ARGUMENTS
 from .local_steps import local_steps
-from .process import Forest, Node
+from .process import Forest
 from .store import MemoryStore
 from .tables import served_name
 from .tools import VirtualTools
 from .world_spec import WorldSpec
-from .world_values import Flight, Impossible, Process, Task, altered
+from .world_values import Counts, Flight, Impossible, Process, Task, altered
 
 Choice: TypeAlias = tuple[Any, ...]
-_COPIED = ("processes", "tasks", "flights", "plan", "allowed", "tally")
-_PLAIN = ("tokens", "broken", "bound_log", "sent", "throttles")
 
 
 class World:
@@ -68,7 +65,7 @@ class World:
         """(tool, command) whose adapter raises now."""
         self.plan: dict[str, str] = {}
         """The plan's step that each intent stands for: what the planner means, not what it put."""
-        self.allowed: Counter[str] = Counter()
+        self.allowed = Counts()
         """Effects of a step that somebody asked for knowingly, or caused by a false statement."""
         self.bound_log: tuple[tuple[int, str], ...] = ()
         """What the planner was handed: (seq, state), in order."""
@@ -76,7 +73,7 @@ class World:
         """(seq, fence) of every request that left a process."""
         self.throttles: tuple[tuple[str, Throttle], ...] = ()
         """Budget and breaker by tool; stays empty where nothing asks them."""
-        self.tally: Counter[str] = Counter()
+        self.tally = Counts()
         self.journal: list[tuple[Any, ...]] = []
         """Facts of the last choice, for monitors: ("left", flight), ("bound", seq) and such."""
         self.observers: list[Callable[[World, Choice], None]] = []
@@ -91,8 +88,11 @@ class World:
 
     def snapshot(self) -> tuple[Any, ...]:
         """Return a value from which `restore` makes the world what it is now."""
-        own = [getattr(self, name).copy() for name in _COPIED]
-        plain = [getattr(self, name) for name in _PLAIN]
+        own = (
+            self.processes.copy(), self.tasks.copy(), self.flights.copy(), self.plan.copy(),
+            self.allowed.copy(), self.tally.copy(),
+        )  # fmt: skip
+        plain = (self.tokens, self.broken, self.bound_log, self.sent, self.throttles)
         return (self.clock.now, self.store.snapshot(), self.tools.snapshot(), own, plain)
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
@@ -100,10 +100,10 @@ class World:
         self.clock.now, store, tools, own, plain = snapshot
         self.store.restore(store)
         self.tools.restore(tools)
-        for name, value in zip(_COPIED, own, strict=True):
-            setattr(self, name, value.copy())
-        for name, value in zip(_PLAIN, plain, strict=True):
-            setattr(self, name, value)
+        (
+            self.processes, self.tasks, self.flights, self.plan, self.allowed, self.tally,
+        ) = [value.copy() for value in own]  # fmt: skip
+        self.tokens, self.broken, self.bound_log, self.sent, self.throttles = plain
         self.journal = []
         self.store.tables.dirty.clear()
 
@@ -195,24 +195,25 @@ class World:
         return own[0]
 
     def begin(self, process: str, role: str, name: str, *arguments: Any, **more: Any) -> None:
-        """Start a procedure; it runs to its first command that touches anything shared."""
-        node = self.forest.start(role, *arguments)
-        self.tasks[name] = Task(name, process, role, node, **more)
-        self.settle(self.tasks[name], node)
+        """Start a procedure; it runs to its first command that touches anything shared.
 
-    def settle(self, task: Task, node: Node) -> None:
-        """Let a task go on to its next shared command; a task that ended is forgotten."""
-        node = local_steps(self, task, node)
+        A procedure that ended on the way is forgotten at once.
+        """
+        node = local_steps(self, process, self.forest.start(role, *arguments))
         if node.ended:
-            del self.tasks[task.name]
-            self.journal.append(("ended", task.name, node.result))
+            self.journal.append(("ended", name, node.result))
             return
-        self.tasks[task.name] = altered(task, node=node, flight=None, lost=False)
+        self.tasks[name] = Task(name, process, role, node, **more)
 
     def go_on(self, name: str, reply: Any) -> None:
-        """Hand a reply to a task."""
+        """Hand a reply to a task, which goes on to its next shared command or is forgotten."""
         task = self.tasks[name]
-        self.settle(task, self.forest.advance(task.node, reply))
+        node = local_steps(self, task.process, self.forest.advance(task.node, reply))
+        if node.ended:
+            del self.tasks[name]
+            self.journal.append(("ended", name, node.result))
+            return
+        self.tasks[name] = altered(task, node=node, flight=None, lost=False)
 
     def flight(self, who: str) -> Flight:
         """Return a request by its name, or the latest of a task or process."""

@@ -38,6 +38,19 @@ def altered(value: T, **columns: Any) -> T:
     return copy
 
 
+class Counts(dict[str, int]):
+    """Numbers by name; a name that was never counted has 0, and asking for it adds nothing."""
+
+    __slots__ = ()
+
+    def __missing__(self, name: str) -> int:
+        return 0
+
+    def copy(self) -> Counts:
+        """Return a copy that goes on by itself."""
+        return Counts(self)
+
+
 @dataclass(frozen=True)
 class Process:
     """One process: `owner` is its incarnation's id, None for a role that holds no rows."""

@@ -14,7 +14,7 @@ from ackbox.app.sim.cli import sim_group
 from ackbox.sim.choices import Search
 from ackbox.sim.explore import Explorer, SmallWorld, plant_nothing
 from ackbox.sim.explore_graph import count_schedules, ends, places
-from ackbox.sim.explore_key import state_key
+from ackbox.sim.explore_key import StateKeys
 from ackbox.sim.explore_offers import Faults, Offers
 from ackbox.sim.explore_worlds import PUT, SMALL, TABLE, mints, spec_of, world_of_flags
 from ackbox.sim.guards_off import leave_out
@@ -194,11 +194,14 @@ def test_the_key_is_that_of_the_world_after_any_number_of_forks() -> None:
     search = Search(spec_of("keyed"), Faults().bounds((PUT,), ()))
     offers = Offers(search, Faults())
     offers.apply(PUT)
-    mark, key = search.snapshot(), state_key(search.world, ())
+    mark, key, keys = search.snapshot(), offers.key(), StateKeys()
+    other = keys.key(search.world, ())
     carry_out(search.world, {"do": "settle"}, search.world.apply)
-    assert state_key(search.world, ()) != key
+    assert offers.key() != key
+    assert keys.key(search.world, ()) != other
     search.restore(mark)
-    assert state_key(search.world, ()) == key
+    assert offers.key() == key
+    assert keys.key(search.world, ()) == other
 
 
 # -- the table -------------------------------------------------------------------------------------
