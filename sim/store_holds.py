@@ -351,6 +351,8 @@ class MemoryGates:
     def due(self, limit: int) -> tuple[tuple[int, str], ...]:
         """Return (seq, fingerprint) of open gates whose clock has run out and whose row waits."""
         tables = self._tables
+        if not tables.gates:
+            return ()
         since = tables.clock.now - timedelta(seconds=tables.limits.gate_limit_seconds)
         found = [
             (gate.clock_started_at, seq, gate.fingerprint)
