@@ -22,6 +22,7 @@ from ..outbox.hold import hold_pass
 from ..outbox.outcome import Outcome
 from ..outbox.reap import reap_pass
 from ..outbox.relay import relay_pass
+from ..outbox.undo_order import undo_pass
 from ..workers.attempt import attempt, report
 from ..workers.reconcile import reconcile
 from ..workers.throttle import throttled_attempt
@@ -43,6 +44,7 @@ ROLES: Mapping[str, Callable[..., Steps]] = {
     "reconcile": reconcile,
     "reap": reap_pass,
     "hold": hold_pass,
+    "undo": undo_pass,
     "relay": relay_pass,
     "gate": gate_pass,
     "bind": bind_pass,

@@ -39,10 +39,12 @@ from ..outbox.defaults import DEFAULTS, Limits
 from ..outbox.gates import FindGatesDue, TimeOutGate
 from ..outbox.guards import inside_window
 from ..outbox.model import Refusal, Row
+from ..outbox.undo_order import CallOff, FindUndoSteps, OrderUndo
 from .clock import VirtualClock
 from .store_attempts import MemoryAttempts, MemoryClaims, MemoryReaper
 from .store_holds import MemoryCompensations, MemoryGates, MemoryHolds
 from .store_planner import MemoryBinding, MemoryPlanner
+from .store_undo import MemoryUndos
 from .store_unknowns import MemoryPeople, MemoryUnknowns
 from .tables import SETTLED, Snapshot, Tables
 
@@ -66,6 +68,7 @@ class MemoryStore:
         self.binding = MemoryBinding(self.tables)
         self.holds = MemoryHolds(self.tables)
         self.compensations = MemoryCompensations(self.tables)
+        self.undos = MemoryUndos(self.tables)
         self.gates = MemoryGates(self.tables)
         self.unknowns = MemoryUnknowns(self.tables)
         self.people = MemoryPeople(self.tables)
@@ -140,6 +143,9 @@ _HANDLERS: dict[type[Any], Handler] = {
     FindUndone: lambda s, c, o: s.holds.find_undone(c.limit),
     FinishUndo: lambda s, c, o: s.holds.finish_undo(c.seq),
     OrderCompensation: lambda s, c, o: s.holds.order(c.seq, c.owner, c.plan),
+    FindUndoSteps: lambda s, c, o: s.undos.find(c),
+    CallOff: lambda s, c, o: s.undos.call_off(c),
+    OrderUndo: lambda s, c, o: s.undos.order(c),
     FindGatesDue: lambda s, c, o: s.gates.due(c.limit),
     TimeOutGate: lambda s, c, o: not isinstance(s.gates.time_out(c.seq, c.fingerprint), Refusal),
     FindSettled: lambda s, c, o: s.binding.due(SETTLED, c.limit),
