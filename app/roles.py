@@ -52,6 +52,7 @@ from ..tool_adapters.compensating import plan_compensation
 from ..workers.shell.heartbeat import Heartbeat
 from ..workers.shell.reconciler import Reconciler
 from ..workers.shell.tool_driver import ToolDriver
+from .consumer_process import warn_of_unknown_tools
 from .parts import Parts
 
 _log = structlog.get_logger(__name__)
@@ -158,6 +159,8 @@ def start_consumer(parts: Parts, stop: threading.Event, plan: Plan | None = None
         database, plan, limits=parts.limits, poll_seconds=parts.settings.poll_seconds,
         rung=lambda lanes: _ring_lanes(parts, lanes), faults=FaultPoints.from_environment(),
     )  # fmt: skip
+    if plan is not None:
+        warn_of_unknown_tools(parts, plan)
     end_beat = _beating(parts, "consumer")
     results = threading.Thread(
         target=_wait_for_results, args=(parts, consumer, stop), name="ackbox-results", daemon=True
