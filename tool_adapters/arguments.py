@@ -14,13 +14,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ..outbox.defaults import DEFAULTS
 from ..outbox.errors import ConfigError, InvalidIntent
-from ..outbox.identity import canonical
 from .values.annotations import rule_for
-from .values.differences import check_same
-from .values.place import Misfit, NoRule, Place, Rule
-from .values.records import missing
+from .values.json_schema import Definitions, closed_object, whole_schema
+from .values.place import Misfit, NoRule, Place, Rule, Schema
+from .values.round_trip import NamedRule, round_trip
 from .values.signatures import Annotations, signature_of
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -35,6 +33,12 @@ class Encoded(NamedTuple):
     given: dict[str, Any]
     filled_in: dict[str, Any]
 
+    @classmethod
+    def of(cls, given: dict[str, Any], stored: dict[str, Any]) -> Encoded:
+        """Return what the caller gave, and what of the stored whole it leaves open."""
+        nothing = object()
+        return cls(given, {n: v for n, v in stored.items() if given.get(n, nothing) != v})
+
 
 @dataclass(frozen=True)
 class Arguments:
@@ -44,7 +48,7 @@ class Arguments:
     names: tuple[str, ...]
     required: frozenset[str]
     takes_any_name: bool
-    rule_of: Callable[[str], Rule] = field(repr=False)
+    annotation_of: Callable[[str], Any] = field(repr=False)
     python_defaults: Mapping[str, Any] = field(default_factory=dict, repr=False)
     _rules: dict[str, Rule] = field(default_factory=dict, repr=False, compare=False)
 
@@ -55,21 +59,19 @@ class Arguments:
 
     def _default(self, name: str, value: Any) -> Any:
         try:
-            stored = self._rule(name).encode(value, Place(name))
-            canonical(stored, int(DEFAULTS.args_limit_bytes), name)
+            return round_trip(self._rule(name), value, Place(name))[0]
         except Misfit as misfit:
             raise unfit(self.tool, f"has an unfit default: {misfit.refusal().what}") from misfit
         except InvalidIntent as error:
             raise unfit(self.tool, f"has an unfit default: {error.what}") from error
-        return stored
 
     def by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments by their names. Raises InvalidIntent for too many and for doubled."""
         if len(args) > len(self.names):
-            raise self._refusal(Misfit(Place(_ROOT), f"takes {len(self.names)} at most"))
+            raise self._misnamed("", f"takes {len(self.names)} at most")
         given = dict(zip(self.names, args, strict=False))
         for name in given.keys() & kwargs.keys():
-            raise self._refusal(Misfit(Place(_ROOT).field(name), "is given twice"))
+            raise self._misnamed(name, "is given twice")
         return {**given, **kwargs}
 
     def encode(self, given: Mapping[str, Any]) -> Encoded:
@@ -79,27 +81,29 @@ class Arguments:
         one that would come back as anything else than it was given.
         """
         self.check_names(given)
-        root = Place(_ROOT)
         try:
-            stored = {n: self._rule(n).encode(v, root.field(n)) for n, v in given.items()}
-            canonical(stored, int(DEFAULTS.args_limit_bytes))
-            back = {n: self._rule(n).decode(v, root.field(n)) for n, v in stored.items()}
-            for name, value in given.items():
-                check_same(value, back[name], root.field(name))
-            alone = {n: self._rule(n).encode(v, root.field(n), True) for n, v in given.items()}
+            stored, alone = round_trip(NamedRule(self._rule), given, Place(_ROOT))
         except Misfit as misfit:
             raise self._refusal(misfit) from misfit
-        others = {n: v for n, v in self.defaults.items() if n not in given}
-        return Encoded(alone, {**others, **{n: v for n, v in stored.items() if v != alone[n]}})
+        return Encoded.of(alone, {**self.defaults, **stored})
 
     def decode(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments as the function takes them. Raises InvalidIntent."""
         self.check_names(stored)
-        root = Place(_ROOT)
         try:
-            return {n: self._rule(n).decode(v, root.field(n)) for n, v in stored.items()}
+            return NamedRule(self._rule).decode(stored, Place(_ROOT))
         except Misfit as misfit:
             raise self._refusal(misfit) from misfit
+
+    def json_schema(self) -> Schema:
+        """Return the JSON schema of the arguments in their stored form."""
+        rules = {name: self._rule(name) for name in self.names}
+
+        def describe(definitions: Definitions) -> Schema:
+            schema = closed_object(rules, self.required.__contains__, definitions, self.defaults)
+            return {**schema, "additionalProperties": self.takes_any_name}
+
+        return whole_schema(self.tool, describe)
 
     def check_types(self) -> None:
         """Raise ConfigError for the first argument whose type or default cannot be stored."""
@@ -111,25 +115,33 @@ class Arguments:
         """Raise InvalidIntent unless every required name is there and every name is known."""
         absent = sorted(self.required - set(given))
         if absent:
-            raise self._refusal(missing(Place(_ROOT), absent[0]))
+            raise self._misnamed(absent[0], "is required and missing")
         strange = [] if self.takes_any_name else sorted(map(str, set(given) - set(self.names)))
         if strange:
-            raise self._refusal(
-                Misfit(Place(_ROOT).field(strange[0]), "is no argument of this tool")
-            )
+            raise self._misnamed(strange[0], "is no argument of this tool")
 
     def _rule(self, name: str) -> Rule:
-        rule = self._rules.get(name)
-        if rule is None:
-            rule = self._rules[name] = self.rule_of(name)
-        return rule
+        known = name if name in self.names else ""
+        if known not in self._rules:
+            self._rules[known] = self._new_rule(name)
+        return self._rules[known]
+
+    def _new_rule(self, name: str) -> Rule:
+        try:
+            return rule_for(self.annotation_of(name))
+        except NameError as error:
+            raise unfit(self.tool, f"takes {name}, and {error}", _NotDefined) from error
+        except NoRule as error:
+            raise unfit(self.tool, f"takes {name}, and {error.what}") from error
 
     def _refusal(self, misfit: Misfit) -> InvalidIntent:
-        names = ", ".join(self.names) or "none"
-        about_names = misfit.place.depth <= 1 and misfit.next_step is None
-        if about_names:
-            misfit.next_step = f"put again; the tool's arguments are: {names}"
         return misfit.refusal(f" ({self.tool})")
+
+    def _misnamed(self, name: str, problem: str) -> InvalidIntent:
+        names = ", ".join(self.names) or "none"
+        place = Place(_ROOT).field(name) if name else Place(_ROOT)
+        step = f"put again; the tool's arguments are: {names}"
+        return self._refusal(Misfit(place, problem, step))
 
 
 def read_signature(tool: str, function: Callable[..., Any], annotations: Annotations) -> Arguments:
@@ -146,13 +158,13 @@ def read_signature(tool: str, function: Callable[..., Any], annotations: Annotat
     open_ended = [p.name for p in others if p.kind is p.VAR_KEYWORD]
     if len(named) + len(open_ended) != len(others):
         raise unfit(tool, "must take every argument by name")
-    rules = _Rules(tool, annotations, {p.name for p in named}, open_ended)
+    known = {parameter.name for parameter in named}
     arguments = Arguments(
         tool=tool,
         names=tuple(parameter.name for parameter in named),
         required=frozenset(p.name for p in named if p.default is p.empty),
         takes_any_name=bool(open_ended),
-        rule_of=rules.of,
+        annotation_of=lambda name: annotations.read(name if name in known else open_ended[0]),
         python_defaults={p.name: p.default for p in named if p.default is not p.empty},
     )
     with suppress(_NotDefined):
@@ -162,28 +174,6 @@ def read_signature(tool: str, function: Callable[..., Any], annotations: Annotat
 
 class _NotDefined(ConfigError):
     """An annotation names what is not defined; it may be, by the time that a value meets it."""
-
-
-class _Rules:
-    """The rules of one signature; an annotation that cannot be read yet is read when it is met."""
-
-    def __init__(
-        self, tool: str, annotations: Annotations, names: set[str], open_ended: list[str]
-    ) -> None:
-        self._tool = tool
-        self._annotations = annotations
-        self._names = names
-        self._others = open_ended[0] if open_ended else ""
-
-    def of(self, name: str) -> Rule:
-        """Return the rule of an argument. Raises ConfigError where its type has none."""
-        place = name if name in self._names else self._others
-        try:
-            return rule_for(self._annotations.read(place))
-        except NameError as error:
-            raise unfit(self._tool, f"takes {place}, and {error}", _NotDefined) from error
-        except NoRule as error:
-            raise unfit(self._tool, f"takes {place}, and {error.what}") from error
 
 
 def unfit(tool: str, problem: str, kind: type[ConfigError] = ConfigError) -> ConfigError:

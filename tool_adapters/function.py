@@ -40,6 +40,7 @@ from .contract import (
 )
 from .results import Results, read_later
 from .values.signatures import Annotations
+from .values.strict_json import parse_object
 
 Resource = TypeVar("Resource")
 _Outcome: TypeAlias = Applied[R] | Accepted[R] | NotApplied | Unknown
@@ -182,7 +183,19 @@ class FunctionTool(BaseAdapter, Generic[P, R_co]):
 
     def intent(self, /, *args: P.args, **kwargs: P.kwargs) -> IntentDraft[R_co]:
         """Return a draft for `planner.put`. Raises InvalidIntent for arguments it cannot take."""
-        encoded = self.arguments.encode(self.arguments.by_name(args, kwargs))
+        return self._draft(self.arguments.by_name(args, kwargs))
+
+    def intent_from_json(self, text: str) -> IntentDraft[R_co]:
+        """Return a draft of arguments that a model wrote. Raises InvalidIntent with the path."""
+        stored = parse_object(text, "args", int(DEFAULTS.args_limit_bytes))
+        return self._draft(self.arguments.decode(stored))
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the arguments, for a model to write them by."""
+        return self.arguments.json_schema()
+
+    def _draft(self, args: Mapping[str, Any]) -> IntentDraft[R_co]:
+        encoded = self.arguments.encode(args)
         contract = self.contract
         return IntentDraft(
             contract.tool, contract.version, contract.lane, *encoded, read_result=self.results.read

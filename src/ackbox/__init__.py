@@ -35,14 +35,17 @@ if TYPE_CHECKING:
         InFlight,
         Superseded,
         Told,
+        ToldOutcome,
         UnknownOutcome,
     )
     from .planner.plan import Plan
     from .planner.shell.async_planner import AsyncPlanner
     from .planner.shell.planner import Planner
     from .tool_adapters.contract import Absent, Found, Inconclusive, IntentDraft
-    from .tool_adapters.function import ToolCall, strong, tool, weak
+    from .tool_adapters.function import FunctionTool, ToolCall, strong, tool, weak
     from .tool_adapters.registry import Tools
+    from .tool_adapters.tool_ref import ToolRef
+    from .tool_adapters.values.annotations import BigInt
 
 _PLACES = {
     "outbox.contract": "Echo Key client_id idempotent",
@@ -55,14 +58,16 @@ _PLACES = {
     "outbox.outcome": "Accepted Applied NotApplied Unknown",
     "outbox.told": (
         "AlsoHappened AwaitingApproval CancelRecorded Cancelled Committed CommittedNoResult"
-        " Compensated Failed InFlight Superseded Told UnknownOutcome"
+        " Compensated Failed InFlight Superseded Told ToldOutcome UnknownOutcome"
     ),
     "planner.plan": "Plan",
     "planner.shell.async_planner": "AsyncPlanner",
     "planner.shell.planner": "Planner",
     "tool_adapters.contract": "Absent Found Inconclusive IntentDraft",
-    "tool_adapters.function": "ToolCall strong tool weak",
+    "tool_adapters.function": "FunctionTool ToolCall strong tool weak",
     "tool_adapters.registry": "Tools",
+    "tool_adapters.tool_ref": "ToolRef",
+    "tool_adapters.values.annotations": "BigInt",
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
 
@@ -74,6 +79,7 @@ __all__ = [
     "Applied",
     "AsyncPlanner",
     "AwaitingApproval",
+    "BigInt",
     "CancelRecorded",
     "Cancelled",
     "Committed",
@@ -84,6 +90,7 @@ __all__ = [
     "Echo",
     "Failed",
     "Found",
+    "FunctionTool",
     "InFlight",
     "Inconclusive",
     "Intent",
@@ -99,7 +106,9 @@ __all__ = [
     "StoreUnavailable",
     "Superseded",
     "Told",
+    "ToldOutcome",
     "ToolCall",
+    "ToolRef",
     "Tools",
     "Unknown",
     "UnknownOutcome",

@@ -16,8 +16,9 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, cast, get
 
 from . import containers, scalars, texts
 from .choices import UnionRule, enum_rule, literal_rule
+from .json_schema import Definitions
 from .models import ConstrainedRule, ModelRule, PydanticRule, is_model, type_adapter
-from .place import Misfit, Place, Rule, RuleFor, named, no_rule
+from .place import Misfit, Place, Rule, RuleFor, Schema, named, no_rule
 from .records import DataclassRule, NamedTupleRule, TypedDictRule
 
 
@@ -26,6 +27,10 @@ class AsText:
     """Marks a whole number that is stored as text, so that it may have any size."""
 
     stored_as_text: bool = True
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Return the schema of the text, which pydantic asks for."""
+        return dict(texts.TEXT_SCHEMAS["int"])
 
 
 BigInt: TypeAlias = Annotated[int, AsText()]
@@ -81,7 +86,7 @@ def _plain(annotation: Any, again: RuleFor) -> Rule:
     if _hashable(annotation) and annotation in _SCALARS:
         return _SCALARS[annotation]()
     if isinstance(annotation, _ALIASES):
-        return _Later(lambda: again(annotation.__value__))
+        return _Later(named(annotation), lambda: again(annotation.__value__))
     if isinstance(annotation, type):
         rule = _class_rule(annotation, again)
         if rule is not None:
@@ -102,19 +107,16 @@ def _class_rule(kind: type[Any], again: RuleFor) -> Rule | None:
         return _container(kind, (), again)
     if is_model(kind):
         return ModelRule(kind, again)
-    return _record(kind, again, {})
+    return _record(kind, again)
 
 
-def _record(kind: Any, again: RuleFor, given: Mapping[Any, Any]) -> Rule | None:
-    def rule(part: Any) -> Rule:
-        return rule_for(part, given) if given else again(part)
-
+def _record(kind: Any, again: RuleFor, annotation: Any = None) -> Rule | None:
     if dataclasses.is_dataclass(kind):
-        return DataclassRule(cast(type[Any], kind), rule)
+        return DataclassRule(cast(type[Any], kind), again, annotation)
     if typing.is_typeddict(kind):
-        return TypedDictRule(kind, rule)
+        return TypedDictRule(kind, again, annotation)
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return NamedTupleRule(kind, rule)
+        return NamedTupleRule(kind, again)
     return None
 
 
@@ -141,7 +143,8 @@ def _parametrised(annotation: Any, origin: Any, again: RuleFor) -> Rule:
         return _container(origin, parts, again)
     variables = getattr(origin, "__parameters__", ())
     if isinstance(origin, type) and variables and not is_model(origin):
-        rule = _record(origin, again, dict(zip(variables, parts, strict=False)))
+        given = dict(zip(variables, parts, strict=False))
+        rule = _record(origin, lambda one: rule_for(one, given), annotation)
         if rule is not None:
             return rule
     if scalars.is_secret(origin):
@@ -187,7 +190,8 @@ def _hashable(annotation: Any) -> bool:
 class _Later:
     """A rule that is made at its first use: a type alias may name itself."""
 
-    def __init__(self, make: Callable[[], Rule]) -> None:
+    def __init__(self, name: str, make: Callable[[], Rule]) -> None:
+        self._name = name
         self._make = make
         self._made: Rule | None = None
 
@@ -203,3 +207,7 @@ class _Later:
     def decode(self, stored: Any, place: Place) -> Any:
         """Return the value. Raises Misfit."""
         return self._rule().decode(stored, place)
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the schema, referred to by the alias."""
+        return definitions.reference(self._name, lambda: self._rule().schema(definitions))

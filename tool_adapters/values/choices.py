@@ -7,6 +7,7 @@ is put. Pure.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, Flag
@@ -16,7 +17,9 @@ import rfc8785
 
 from .by_value import encode_by_value
 from .differences import difference
-from .place import Misfit, Place, Rule, named, wrong_type
+from .json_schema import Definitions
+from .place import Misfit, Place, Rule, Schema, named, wrong_type
+from .scalars import NoneRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,10 @@ class ChoiceRule:
             return self.values[rfc8785.dumps(stored)]
         except (KeyError, rfc8785.CanonicalizationError):
             raise Misfit(place, f"is none of {self.wanted}") from None
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the values as they are stored."""
+        return {"enum": [json.loads(one) for one in self.values]}
 
 
 def literal_rule(values: Iterable[Any], place: Place) -> ChoiceRule:
@@ -81,6 +88,10 @@ class FlagRule:
         except ValueError:
             raise Misfit(place, f"is no combination of {named(self.kind)}") from None
 
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the type of the number."""
+        return {"type": "integer", "minimum": 0}
+
 
 @dataclass(frozen=True, slots=True)
 class UnionRule:
@@ -101,9 +112,8 @@ class UnionRule:
                 continue
             if (found := difference(value, back, place)) is None:
                 return rule.encode(value, place, only_given) if only_given else stored
-            misfits.append(
-                Misfit(found, f"would come back through an earlier type of {self.wanted}")
-            )
+            earlier = f"would come back as an earlier type of {self.wanted}"
+            misfits.append(Misfit(found, earlier))
         raise self._plainest(misfits, place)
 
     def decode(self, stored: Any, place: Place) -> Any:
@@ -116,10 +126,15 @@ class UnionRule:
                 misfits.append(misfit)
         raise self._plainest(misfits, place)
 
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the members' schemas."""
+        return {"anyOf": [rule.schema(definitions) for rule in self.members]}
+
     def _plainest(self, misfits: list[Misfit], place: Place) -> Misfit:
-        """Return what went furthest, since that member was most likely meant."""
-        deepest = max(misfits, key=lambda misfit: misfit.place.depth)
-        telling = (
-            deepest.place.depth > place.depth or deepest.next_step or "come back" in str(deepest)
-        )
-        return deepest if telling else Misfit(place, f"is none of {self.wanted}")
+        """Return what says most: of the member that was most likely meant, else of all."""
+        pairs = zip(self.members, misfits, strict=True)
+        meant = [misfit for rule, misfit in pairs if not isinstance(rule, NoneRule)]
+        telling = [one for one in meant if not one.of_type or one.place.depth > place.depth]
+        if len(meant) == 1 or telling:
+            return max(telling or meant, key=lambda misfit: misfit.place.depth)
+        return Misfit(place, f"is none of {self.wanted}", of_type=True)

@@ -12,7 +12,8 @@ from typing import Any
 
 import rfc8785
 
-from .place import Misfit, Place, Rule, named, wrong_type
+from .json_schema import Definitions
+from .place import Misfit, Place, Rule, Schema, named, wrong_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,10 @@ class ListRule:
     def decode(self, stored: Any, place: Place) -> list[Any]:
         """Return the list. Raises Misfit."""
         return _decoded(self.item, stored, place)
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the schema of the list."""
+        return {"type": "array", "items": self.item.schema(definitions)}
 
 
 def sequence_rule(item: Rule) -> ListRule:
@@ -54,6 +59,10 @@ class ManyRule:
     def decode(self, stored: Any, place: Place) -> tuple[Any, ...]:
         """Return the tuple. Raises Misfit."""
         return tuple(_decoded(self.item, stored, place))
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the schema of the list."""
+        return {"type": "array", "items": self.item.schema(definitions)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,10 @@ class TupleRule:
         if len(items) != len(self.items):
             raise Misfit(place, f"has {len(items)} items, and not {len(self.items)}")
 
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the schema of the list."""
+        return fixed_list(self.items, len(self.items), definitions)
+
 
 @dataclass(frozen=True, slots=True)
 class SetRule:
@@ -101,6 +114,10 @@ class SetRule:
             return self.kind(_decoded(self.item, stored, place))
         except TypeError as error:
             raise Misfit(place, "holds items that a set cannot hold") from error
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the schema of the list."""
+        return {"type": "array", "items": self.item.schema(definitions), "uniqueItems": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +153,20 @@ class MappingRule:
             self.key.decode(key, place.field(key)): self.value.decode(item, place.field(key))
             for key, item in stored.items()
         }
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the schema of the object."""
+        return {"type": "object", "additionalProperties": self.value.schema(definitions)}
+
+
+def fixed_list(items: Sequence[Rule], least: int, definitions: Definitions) -> Schema:
+    """Return the schema of a list with a rule for each place."""
+    return {
+        "type": "array",
+        "prefixItems": [rule.schema(definitions) for rule in items],
+        "minItems": least,
+        "maxItems": len(items),
+    }
 
 
 def in_order(items: list[Any], place: Place) -> list[Any]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .place import Misfit, Place, Rule, RuleFor, named, no_rule, wrong_type
+from .json_schema import Definitions
+from .place import Misfit, Place, Rule, RuleFor, Schema, named, no_rule, wrong_type
 from .records import decoded_fields, missing
 from .scalars import JsonRule
 
@@ -103,6 +104,10 @@ class ModelRule:
             lambda: self.kind.model_validate(values, by_alias=False, by_name=True), place
         )
 
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return pydantic's schema of the model, which knows its constraints and descriptions."""
+        return definitions.adopted(self.kind, lambda refs: _schema(type_adapter(self.kind), refs))
+
 
 def _annotation(known: Any) -> Any:
     """Return a field's annotation; our own markers, which pydantic keeps apart, included."""
@@ -138,6 +143,10 @@ class ConstrainedRule:
         value = self.inner.decode(stored, place)
         return validated(lambda: self._adapter.validate_python(value), place)
 
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return pydantic's schema, which knows the constraints."""
+        return definitions.in_place(lambda refs: _schema(self._adapter, refs))
+
 
 @dataclass(frozen=True)
 class PydanticRule:
@@ -158,6 +167,16 @@ class PydanticRule:
     def decode(self, stored: Any, place: Place) -> Any:
         """Return the value. Raises Misfit."""
         return validated(lambda: self.adapter.validate_json(json.dumps(stored)), place)
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return pydantic's schema."""
+        return definitions.in_place(lambda refs: _schema(self.adapter, refs))
+
+
+def _schema(adapter: Any, ref_template: str) -> Schema:
+    from .pydantic_schema import pydantic_schema
+
+    return pydantic_schema(adapter, ref_template)
 
 
 def type_adapter(annotation: Any) -> Any:

@@ -7,10 +7,15 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ...outbox.errors import ConfigError, InvalidIntent
 from ...outbox.identity import DEPTH_LIMIT
+
+if TYPE_CHECKING:
+    from .json_schema import Definitions
+
+Schema: TypeAlias = dict[str, Any]
 
 
 class Place:
@@ -42,10 +47,16 @@ class Place:
 
 
 class Misfit(Exception):
-    """A value that its rule cannot store, or a stored one that is none of its type."""
+    """A value that its rule cannot store, or a stored one that is none of its type.
 
-    def __init__(self, place: Place, problem: str, next_step: str | None = None) -> None:
+    `of_type`: the value's type is another one, so that nothing can be said of the value itself.
+    """
+
+    def __init__(
+        self, place: Place, problem: str, next_step: str | None = None, of_type: bool = False
+    ) -> None:
         super().__init__(problem)
+        self.of_type = of_type
         self.place = place
         self.problem = problem
         self.next_step = next_step
@@ -76,6 +87,9 @@ class Rule(Protocol):
     def decode(self, stored: Any, place: Place) -> Any:
         """Return the value of a JSON form. Raises Misfit."""
 
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the JSON schema of what `decode` reads."""
+
 
 RuleFor = Callable[[Any], Rule]
 """From an annotation to its rule."""
@@ -83,7 +97,7 @@ RuleFor = Callable[[Any], Rule]
 
 def wrong_type(place: Place, value: Any, wanted: str) -> Misfit:
     """Return the misfit of a value of another type than the annotation's."""
-    return Misfit(place, f"is {named(type(value))}, and not {wanted}")
+    return Misfit(place, f"is {named(type(value))}, and not {wanted}", of_type=True)
 
 
 def no_rule(kind: Any, why: str) -> NoRule:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NotRequired, Required, get_origin, get_type_hints
 
-from .place import Misfit, Place, Rule, RuleFor, named, no_rule, wrong_type
+from .containers import fixed_list
+from .json_schema import Definitions, closed_object, stored_default
+from .place import Misfit, Place, Rule, RuleFor, Schema, named, no_rule, wrong_type
 
 
 def hints_of(kind: Any) -> dict[str, Any]:
@@ -32,6 +34,8 @@ class DataclassRule:
 
     kind: type[Any]
     rule_for: RuleFor = field(repr=False)
+    annotation: Any = None
+    """What was written, where the class is generic and its arguments make another type of it."""
 
     @cached_property
     def _fields(self) -> dict[str, dataclasses.Field[Any]]:
@@ -62,11 +66,28 @@ class DataclassRule:
     def decode(self, stored: Any, place: Place) -> Any:
         """Return the instance. Raises Misfit."""
         values = decoded_fields(self._rules, stored, place, named(self.kind))
-        for name, known in self._fields.items():
-            defaults = (known.default, known.default_factory)
-            if name not in values and defaults == (dataclasses.MISSING, dataclasses.MISSING):
+        for name in self._fields:
+            if name not in values and self._is_required(name):
                 raise missing(place, name)
         return made(self.kind, place, (), values)
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the schema of the object."""
+        return definitions.reference(
+            self.annotation or self.kind, lambda: self._described(definitions)
+        )
+
+    def _described(self, definitions: Definitions) -> Schema:
+        defaults = {
+            name: stored_default(self._rules[name], known.default)
+            for name, known in self._fields.items()
+            if known.default is not dataclasses.MISSING
+        }
+        return closed_object(self._rules, self._is_required, definitions, defaults)
+
+    def _is_required(self, name: str) -> bool:
+        known = self._fields[name]
+        return (known.default, known.default_factory) == (dataclasses.MISSING,) * 2
 
 
 @dataclass(frozen=True)
@@ -75,6 +96,8 @@ class TypedDictRule:
 
     kind: Any
     rule_for: RuleFor = field(repr=False)
+    annotation: Any = None
+    """What was written, where the class is generic and its arguments make another type of it."""
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
@@ -122,6 +145,13 @@ class TypedDictRule:
             if name not in self._rules:
                 raise unknown(place, name, named(self.kind))
 
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the schema of the object."""
+        return definitions.reference(
+            self.annotation or self.kind,
+            lambda: closed_object(self._rules, self._required.__contains__, definitions),
+        )
+
 
 @dataclass(frozen=True)
 class NamedTupleRule:
@@ -146,11 +176,18 @@ class NamedTupleRule:
         """Return the named tuple. Raises Misfit."""
         if not isinstance(stored, list):
             raise wrong_type(place, stored, "a list")
-        least = len(self._rules) - len(self.kind._field_defaults)
-        if not least <= len(stored) <= len(self._rules):
+        if not self._least <= len(stored) <= len(self._rules):
             raise Misfit(place, f"has {len(stored)} items, and {named(self.kind)} has others")
         pairs = enumerate(zip(self._rules, stored, strict=False))
         return self.kind(*(rule.decode(item, place.item(n)) for n, (rule, item) in pairs))
+
+    @property
+    def _least(self) -> int:
+        return len(self._rules) - len(self.kind._field_defaults)
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the schema of the list."""
+        return fixed_list(self._rules, self._least, definitions)
 
 
 def decoded_fields(

@@ -11,7 +11,8 @@ import math
 from typing import Any
 
 from ...outbox.identity import SAFE_INTEGER
-from .place import Misfit, Place, named, wrong_type
+from .json_schema import Definitions
+from .place import Misfit, Place, Schema, named, wrong_type
 
 SECRET = "is a secret, and arguments and results are stored and shown"
 SECRET_STEP = "name the secret in the adapter"
@@ -27,6 +28,10 @@ class NoneRule:
 
     decode = encode
 
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the JSON type."""
+        return {"type": "null"}
+
 
 class BoolRule:
     """True and false, and no number."""
@@ -38,6 +43,10 @@ class BoolRule:
         return value
 
     decode = encode
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the JSON type."""
+        return {"type": "boolean"}
 
 
 class IntRule:
@@ -51,6 +60,10 @@ class IntRule:
 
     decode = encode
 
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the JSON type."""
+        return {"type": "integer"}
+
 
 class FloatRule:
     """A number; a whole one given as int comes back as float."""
@@ -61,9 +74,13 @@ class FloatRule:
             raise wrong_type(place, value, "float")
         if isinstance(value, int) and abs(value) > SAFE_INTEGER:
             raise Misfit(place, "integers beyond 2**53 - 1 lose digits as float")
-        return float(value) + 0.0
+        return _finite(float(value), place)
 
     decode = encode
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the JSON type."""
+        return {"type": "number"}
 
 
 class StrRule:
@@ -77,6 +94,10 @@ class StrRule:
 
     decode = encode
 
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the JSON type."""
+        return {"type": "string"}
+
 
 class JsonRule:
     """`Any`: exactly the JSON types, since nothing says what else should come back."""
@@ -86,7 +107,7 @@ class JsonRule:
         if value is None or type(value) in (bool, int, str):
             return value
         if type(value) is float:
-            return value if math.isnan(value) else value + 0.0
+            return _finite(value, place)
         if type(value) is list:
             return [self.encode(item, place.item(n)) for n, item in enumerate(value)]
         if type(value) is dict:
@@ -99,6 +120,17 @@ class JsonRule:
     def decode(self, stored: Any, place: Place) -> Any:
         """Return it as it is."""
         return stored
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the schema that everything fits."""
+        return {}
+
+
+def _finite(value: float, place: Place) -> float:
+    """Return a number that JSON has, zero without its sign. Raises Misfit."""
+    if not math.isfinite(value):
+        raise Misfit(place, "NaN and infinities are not JSON")
+    return value + 0.0
 
 
 def text_key(key: Any, place: Place) -> str:
@@ -131,3 +163,7 @@ class SecretRule:
         raise Misfit(place, SECRET, SECRET_STEP)
 
     decode = encode
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return a schema that nothing fits."""
+        return {"not": {}}

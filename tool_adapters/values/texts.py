@@ -16,7 +16,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from .place import Misfit, Place, named, wrong_type
+from .json_schema import Definitions
+from .place import Misfit, Place, Schema, named, wrong_type
 
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"-?\d{1,4000}", re.ASCII)
@@ -67,6 +68,10 @@ class TextRule:
             raise Misfit(place, str(error)) from None
         except (ValueError, ArithmeticError):
             raise Misfit(place, f"is no {self.form}") from None
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Return the schema of the text."""
+        return dict(TEXT_SCHEMAS[self.kind.__name__])
 
 
 def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
@@ -135,27 +140,46 @@ def _write_integer(value: int) -> str:
     return str(int(value))
 
 
-BASE64 = "base64 text"
+_BASE64: Schema = {"type": "string", "contentEncoding": "base64"}
+TEXT_SCHEMAS: dict[str, Schema] = {
+    "int": {"type": "string", "pattern": r"^-?\d+$"},
+    "Decimal": {"type": "string", "format": "decimal"},
+    "datetime": {"type": "string", "format": "date-time"},
+    "date": {"type": "string", "format": "date"},
+    "timedelta": {"type": "string", "format": "duration"},
+    "UUID": {"type": "string", "format": "uuid"},
+    "bytes": _BASE64,
+    "bytearray": _BASE64,
+}
 INTEGER_TEXT = TextRule(
-    int, "whole number as text", _write_integer, lambda text: int(_matched(_INTEGER, text)[0])
+    int,
+    "whole number as text",
+    _write_integer,
+    lambda text: int(_matched(_INTEGER, text)[0]),
+)
+_DECIMAL_TEXT = TextRule(
+    Decimal,
+    "decimal number as text",
+    _write_decimal,
+    lambda text: Decimal(_matched(_DECIMAL, text)[0]),
+)
+_DATE_TEXT = TextRule(
+    date,
+    "ISO 8601 date",
+    _write_date,
+    lambda text: date.fromisoformat(_matched(_DATE, text)[0]),
 )
 TEXT_RULES: dict[type, TextRule] = {
-    Decimal: TextRule(
-        Decimal, "decimal number as text", _write_decimal,
-        lambda text: Decimal(_matched(_DECIMAL, text)[0]),
-    ),
+    Decimal: _DECIMAL_TEXT,
     datetime: TextRule(
         datetime, "ISO 8601 date and time with its zone", _write_datetime, _read_datetime
     ),
-    date: TextRule(
-        date, "ISO 8601 date", _write_date,
-        lambda text: date.fromisoformat(_matched(_DATE, text)[0]),
-    ),
+    date: _DATE_TEXT,
     timedelta: TextRule(timedelta, "ISO 8601 duration", _write_duration, _read_duration),
     UUID: TextRule(UUID, "UUID", str, lambda text: UUID(_matched(_UUID, text)[0])),
-    bytes: TextRule(bytes, BASE64, _write_bytes, _read_bytes),
+    bytes: TextRule(bytes, "base64 text", _write_bytes, _read_bytes),
     bytearray: TextRule(
-        bytearray, BASE64, _write_bytes, lambda text: bytearray(_read_bytes(text))
+        bytearray, "base64 text", _write_bytes, lambda text: bytearray(_read_bytes(text))
     ),
-}  # fmt: skip
+}
 """datetime stands before date, of which it is a subclass."""
