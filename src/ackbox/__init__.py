@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from .planner.plan import Plan
     from .planner.shell.async_planner import AsyncPlanner
+    from .planner.shell.callbacks import AsyncBound, Bound
     from .planner.shell.planner import Planner
     from .tool_adapters.contract import Absent, Found, Inconclusive, IntentDraft
     from .tool_adapters.function import FunctionTool, ToolCall, strong, tool, weak
@@ -62,6 +63,7 @@ _PLACES = {
     ),
     "planner.plan": "Plan",
     "planner.shell.async_planner": "AsyncPlanner",
+    "planner.shell.callbacks": "AsyncBound Bound",
     "planner.shell.planner": "Planner",
     "tool_adapters.contract": "Absent Found Inconclusive IntentDraft",
     "tool_adapters.function": "FunctionTool ToolCall strong tool weak",
@@ -77,9 +79,11 @@ __all__ = [
     "AckboxError",
     "AlsoHappened",
     "Applied",
+    "AsyncBound",
     "AsyncPlanner",
     "AwaitingApproval",
     "BigInt",
+    "Bound",
     "CancelRecorded",
     "Cancelled",
     "Committed",

@@ -3,6 +3,7 @@
     support_process.py worker LANE...      our RQ worker class on these lanes
     support_process.py roles ROLE...       background roles: relay, reaper, reconciler, consumer
     support_process.py pool COUNT LANE...  a supervised pool of such workers
+    support_process.py consumer PLAN       the consumer role as it ships, with this plan
     support_process.py nursery             starts any of these as its children, when told to
 
 The nursery has imported everything and opened nothing, so that a child costs a fork and not a
@@ -24,10 +25,12 @@ from redis import Redis
 from rq import Queue
 
 from ackbox.app import worker_process
+from ackbox.app.consumer_process import load_plan
 from ackbox.app.environment import running_services
 from ackbox.app.logging import configure_logging
 from ackbox.app.parts import Parts, build_parts
 from ackbox.app.roles import Role, start_reaper, start_reconciler, start_relay
+from ackbox.app.roles import start_consumer as shipped_consumer
 from ackbox.app.settings import load_settings
 from ackbox.outbox.shell.redis_bus import queue_name
 from ackbox.planner.shell.consumer import ResultConsumer
@@ -74,6 +77,20 @@ def start_consumer(parts: Parts, stop: threading.Event) -> Role:
     thread = threading.Thread(target=consumer.run, args=(stop,), daemon=True)
     thread.start()
     return Role("consumer", [thread], parts.database.dispose)
+
+
+def run_consumer(arguments: list[str]) -> int:
+    """Run the consumer role as it ships, with the plan that is named, until SIGTERM."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    settings = running_services(load_settings())
+    configure_logging(settings.log_level, settings.log_format)
+    stop = threading.Event()
+    (place,) = arguments
+    role = shipped_consumer(build_parts(settings, name="consumer"), stop, load_plan(place))
+    signal.sigwait([signal.SIGTERM])
+    stop.set()
+    role.close()
+    return 0
 
 
 def run_pool(arguments: list[str]) -> int:
@@ -155,7 +172,7 @@ def run(command: list[str]) -> int:
     if name == "nursery":
         request = Nursery().serve()
         return 0 if request is None else become(request)
-    ways = {"worker": work, "roles": run_roles, "pool": run_pool}
+    ways = {"worker": work, "roles": run_roles, "pool": run_pool, "consumer": run_consumer}
     return ways[name](arguments)
 
 
