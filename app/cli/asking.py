@@ -72,8 +72,12 @@ def print_told(told: Told, shown: str, *, as_json: bool) -> None:
     click.echo(" · ".join(part for part in parts if part))
     for other in told.also_happened:
         click.echo(f"  generation {other.generation} took effect too ({other.ref or 'no ref'})")
-    if told.next_step:
-        click.echo(f"  next: {again(shortened(told.next_step, told.intent_id, shown))}")
+    next_step = shortened(told.next_step, told.intent_id, shown)
+    if next_step.startswith("ackbox resolve"):
+        # Which of the statements would be taken, and from when on, is listed there.
+        next_step = f"ackbox show {shown}"
+    if next_step:
+        click.echo(f"  next: {again(next_step)}")
 
 
 def _wait(outbox: Opened, named: Named, timeout_seconds: float, until: Any) -> Told:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -151,7 +152,7 @@ def _print_unknowns(rows: Sequence[UnknownRow]) -> None:
             f"{row.sends}×",
             row.last_word,
             _window(row.window_left_seconds),
-            _BRIEFLY.get(row.next, row.next),
+            _next(row),
         )
         for row in rows
     ]
@@ -162,8 +163,14 @@ def _print_unknowns(rows: Sequence[UnknownRow]) -> None:
         click.echo(again(f"look first: ackbox show {shown}"))
 
 
-# What may be said is many words; `ackbox show` lists the commands.
-_BRIEFLY = {"yours: it landed | did not land | undone | compensate": "yours: ackbox resolve"}
+def _next(row: UnknownRow) -> str:
+    """Return whose turn it is; what may be said is many words, and `ackbox show` lists it."""
+    from ...outbox.shell.history import PARKED
+
+    if row.next != PARKED:
+        return row.next
+    later = math.ceil(row.quiet_in_seconds)
+    return f"yours in {later} s: ackbox show" if later else "yours: ackbox show"
 
 
 def _window(seconds: float | None) -> str:

@@ -5,18 +5,22 @@ Pure: it gets what was read.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...outbox.compensate import proven_handle
 from .again import again
 from .naming import display_name
 from .output import age
-from .possible import possible_commands
+from .possible import Offer, Subject, offers
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from ...outbox.model import Row, World
     from ...outbox.shell.history import GenerationRow, HistoryEntry, IntentHistory
     from ...outbox.told import Told
 
@@ -24,8 +28,21 @@ _PROCESS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _EXECUTION_FACTS = ("attempts", "sends", "resends", "probes")
 
 
-def story(history: IntentHistory, told: Told | None, now: datetime) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that was read of an intent at one moment of the store's clock."""
+
+    history: IntentHistory
+    told: Told | None
+    now: datetime
+    rows: Mapping[int, tuple[Row, World]]
+    has_tools: bool = False
+    """Whether the settings name modules with tools."""
+
+
+def story(seen: Seen) -> Iterator[str]:
     """Yield the lines of `ackbox show`."""
+    history, told, now = seen.history, seen.told, seen.now
     first = history.generations[0]
     begun = first.created_at
     yield (
@@ -41,7 +58,7 @@ def story(history: IntentHistory, told: Told | None, now: datetime) -> Iterator[
     for row in history.generations:
         yield ""
         yield from _generation(row, history, begun)
-        yield from _possible(row, divergence)
+        yield from _possible(offers(_subject(row, seen), divergence))
 
 
 def latest_divergence(history: IntentHistory) -> int | None:
@@ -111,12 +128,23 @@ def _offset(seconds: float) -> str:
     return f"+{seconds:.3f}s" if seconds < 60 else f"+{age(seconds)}"
 
 
-def _possible(row: GenerationRow, divergence: int | None) -> Iterator[str]:
-    name = display_name(row.namespace, row.intent_id, row.run_id, row.step, row.generation)
-    commands = possible_commands(row, name, divergence)
-    if not commands:
-        return
-    later = f" (quiet in {row.quiet_in_seconds:.0f} s)" if row.quiet_in_seconds > 0 else ""
-    yield f"  possible{later}:"
-    for command in commands:
-        yield f"    {again(command)}"
+def _subject(shown: GenerationRow, seen: Seen) -> Subject:
+    row, world = seen.rows[shown.seq]
+    name = display_name(
+        shown.namespace, shown.intent_id, shown.run_id, shown.step, shown.generation
+    )
+    if shown.generation == 0 and len({r.generation for r in seen.history.generations}) > 1:
+        name += "~g0"  # the short name speaks of the live generation
+    kinds = [e.kind for e in seen.history.entries if e.seq == shown.seq and e.ref == shown.ref]
+    handle = proven_handle(kinds[-1], shown.ref) if kinds else None
+    return Subject(row, world, name, shown.compensates, handle, seen.has_tools)
+
+
+def _possible(found: Sequence[Offer]) -> Iterator[str]:
+    """Yield what may be said at once, then what only a send that may still arrive forbids."""
+    for seconds in sorted({math.ceil(offer.in_seconds) for offer in found}):
+        when = f"possible in {seconds} s, when no send can arrive any more" if seconds else ""
+        yield f"  {when or 'possible'}:"
+        for offer in found:
+            if math.ceil(offer.in_seconds) == seconds:
+                yield f"    {again(offer.command)}"

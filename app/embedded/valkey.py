@@ -11,8 +11,9 @@ import os
 import signal
 import socket
 from collections.abc import Sequence
+from io import BufferedRWPair
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import ClassVar
 
 from .server import HOST, Answer, EmbeddedServer
 
@@ -92,7 +93,7 @@ def _answers(port: int, questions: Sequence[Sequence[str]]) -> list[str | list[s
         return [_answer(stream) for _ in questions]
 
 
-def _answer(stream: IO[bytes]) -> str | list[str]:
+def _answer(stream: BufferedRWPair) -> str | list[str]:
     """Read one reply: a line, a text or a list of texts. Raises ValueError for an error reply."""
     line = stream.readline()
     if not line.endswith(b"\r\n"):

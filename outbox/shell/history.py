@@ -21,6 +21,9 @@ from .statements import Statements
 HISTORY_LIMIT = 5000
 """Most entries of one history; what is older than these is shown first and the rest left out."""
 
+PARKED = "yours: it landed | did not land | undone | compensate"
+"""What is next for a row that waits for a person's word."""
+
 
 class _Shown:
     """Gives a row under stable keys, with times and enumerations as text."""
@@ -112,7 +115,7 @@ def _next(row: RowMapping) -> str:
     if row["state"] == State.HELD.value:
         return "yours: release | cancel"
     if row["parked"]:
-        return "yours: it landed | did not land | undone | compensate"
+        return PARKED
     if row["state"] != State.INDETERMINATE.value:
         return "none"
     seconds = float(row["look_in_seconds"] or 0.0)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult
+from sqlalchemy import Connection, CursorResult, TextClause
 
 from ..contract import ToolContract, contract_from_document
 from ..defaults import Limits
@@ -49,7 +49,15 @@ class RowReader:
 
     def lock_step(self, connection: Connection, seq: int) -> tuple[Locked, ...]:
         """Lock every generation of the row's step, ascending; each world holds the whole step."""
-        statement, limits = self._statements.named("lock_step")
+        return self._step(connection, seq, *self._statements.named("lock_step"))
+
+    def look_at_step(self, connection: Connection, seq: int) -> tuple[Locked, ...]:
+        """Read what `lock_step` reads, without a lock: for telling, never for deciding."""
+        return self._step(connection, seq, *self._statements.looking("lock_step"))
+
+    def _step(
+        self, connection: Connection, seq: int, statement: TextClause, limits: dict[str, Any]
+    ) -> tuple[Locked, ...]:
         locked = self._read(connection, connection.execute(statement, {"seq": seq, **limits}))
         step = tuple(one.row for one in locked)
         return tuple(Locked(one.row, replace(one.world, step=step)) for one in locked)

@@ -57,6 +57,10 @@ class Statements:
         """Return the statement of a file, and the limits that it takes. KeyError if unknown."""
         return self._load(name, f"{name}.sql", {})
 
+    def looking(self, name: str) -> tuple[TextClause, dict[str, Any]]:
+        """Return the statement of a file that locks rows, without its lock."""
+        return self._load(f"look {name}", f"{name}.sql", {"FOR UPDATE OF s": ""})
+
     def edge(self, name: str) -> tuple[TextClause, dict[str, Any]]:
         """Return the statement that performs one edge on a batch of moves."""
         wording = {"{where}": f"{{where:{name}}}", "{set}": f"{{set:{name}}}"}

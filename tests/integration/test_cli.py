@@ -70,7 +70,7 @@ def test_unknowns_say_whose_turn_it_is(line: CommandLine, seeded: Seeded) -> Non
     lines = ended.out.splitlines()
     assert lines[0].split() == ["AGE", "INTENT", "TOOL", "SENT", "LAST", "WORD", "WINDOW", "NEXT"]
     assert max(map(len, lines)) <= 100
-    assert any("r7:mail" in text and "yours: ackbox resolve" in text for text in lines)
+    assert any("r7:mail" in text and "ackbox show" in text for text in lines)
     assert lines[-1] == "look first: ackbox show r7:mail"
     found = line.run("unknowns", "--json").json()["unknowns"]
     assert {row["intent_id"] for row in found} == {"p", claim.intent_id}
