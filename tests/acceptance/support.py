@@ -21,14 +21,15 @@ from ackbox.outbox.shell.fault_points import PLAN_VARIABLE
 from ackbox.planner.shell.planner import Planner
 
 from ..integration.valkey_process import INHERITED_PATH
-from ..support.waiting import wait_until
-from .support_children import DEADLINE_SECONDS, PROGRAM, Child, Nursery, Provider
+from ..support.waiting import DEADLINE_SECONDS, wait_until
+from .support_children import PROGRAM, Child, Nursery, Provider
 from .support_tools import TOOL_URL
 
-DEAD_AFTER_SECONDS = 1.5
+DEAD_AFTER_SECONDS = 4.0
+"""Waited for by each test with a death, and out of reach for a process that is merely slow."""
 LIMITS: dict[str, float] = {
-    "claim_lease_seconds": 4.0,
-    "prepare_limit_seconds": 3.0,
+    "claim_lease_seconds": 60.0,
+    "prepare_limit_seconds": 40.0,
     "clock_allowance_seconds": 0.2,
     "heartbeat_seconds": 0.25,
     "dead_after_seconds": DEAD_AFTER_SECONDS,
@@ -62,7 +63,7 @@ class Bus:
             "ACKBOX_REDIS_URL": redis_url,
             "ACKBOX_TOOLS": "support_tools:build",
             "ACKBOX_POLL_SECONDS": "0.2",
-            "ACKBOX_TERM_GRACE_SECONDS": "10",
+            "ACKBOX_TERM_GRACE_SECONDS": "60",
             "ACKBOX_LOG_FORMAT": "json",
             # The queue's own lines are told at debug only; some tests wait for them.
             "ACKBOX_LOG_LEVEL": "debug",
@@ -161,6 +162,13 @@ class Bus:
             self.provider.ask("/_faults", [{**fault, "wire_key": name} for name in names])
         drafts = [self.planner.draft(tool, args, intent_id=name, lane=lane) for name in names]
         return self.planner.put_many(drafts)
+
+    def open_calls(self, lane: str, count: int, **args: Any) -> tuple[list[Intent], Path]:
+        """Have a lane in calls that have had their effect and end when a file is there."""
+        gate = self.folder / f"gate-{unique(lane)}"
+        intents = self.put_many("patient", lane, count, gate=str(gate), **args)
+        self.wait_effect(*intents)
+        return intents, gate
 
     def sql(self, statement: str, **values: Any) -> list[RowMapping]:
         """Run a test's own SQL; `{s}` is the outbox's schema."""

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..support.waiting import wait_until
+from ..support.waiting import DEADLINE_SECONDS, wait_until
 
 PROGRAM = Path(__file__).with_name("support_process.py")
-DEADLINE_SECONDS = 30.0
 
 
 class Child:
@@ -123,7 +122,7 @@ class Provider:
         """Ask a control path; with a document, change something."""
         data = None if document is None else json.dumps(document).encode()
         request = urllib.request.Request(f"{self.url}{path}", data=data)
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=DEADLINE_SECONDS) as answer:
             return json.load(answer)
 
     def fault(self, name: str, wire_key: str | None = None, **rule: Any) -> None:

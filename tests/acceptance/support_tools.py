@@ -1,7 +1,9 @@
 """The tools of the acceptance tests, loaded by workers: `ACKBOX_TOOLS=support_tools:build`.
 
 All of them have their effect at the fake provider named by ACKBOX_TEST_TOOL_URL, which counts on
-its own side. Limits are short, so that what must wait for a limit does not wait for long.
+its own side. Limits are far where no test waits for them, so that no call misses one because the
+machine is busy. The tools with a key or a probe are asked again when an attempt is quiet, so theirs
+are as short as they can be; `brief` is for the tests of the limits themselves.
 """
 
 import os
@@ -22,12 +24,13 @@ from ackbox.tool_adapters.http_json import HttpCompensation, HttpJsonTool
 from ackbox.tool_adapters.http_probe import HttpProbe
 
 TOOL_URL = "ACKBOX_TEST_TOOL_URL"
-SEND_DEADLINE_SECONDS = 1.5
-CALL_LIMIT_SECONDS = 2.0
+FAR: dict[str, Any] = {"send_deadline_seconds": 20.0, "call_limit_seconds": 40.0}
+NEAR: dict[str, Any] = {"send_deadline_seconds": 4.0, "call_limit_seconds": 4.0}
+BRIEF: dict[str, Any] = {"send_deadline_seconds": 2.5, "call_limit_seconds": 2.0}
 CLOCK_ALLOWANCE_SECONDS = 0.2
 SETTLE_SECONDS = 0.3
 _LOOK_SECONDS = 0.02
-_GATE_SECONDS = 60.0
+_GATE_SECONDS = 300.0
 
 
 class ShortTool(HttpJsonTool):
@@ -73,7 +76,7 @@ def charge(call: ToolCall) -> str:
         return str(answer.status)
 
 
-def blocking(call: ToolCall, *, gate: str) -> str:
+def blocking(call: ToolCall, *, gate: str, title: str = "") -> str:
     """Take effect, then run on until the gate opens, whatever the limit says."""
     status = charge(call)
     pass_gate(gate)
@@ -89,10 +92,10 @@ def hogging(call: ToolCall, *, seconds: float) -> str:
     return status
 
 
-def _function_tool(name: str, function: Callable[..., str], limit_seconds: float) -> FunctionTool:
+def _function_tool(name: str, function: Callable[..., str], limits: dict[str, Any]) -> FunctionTool:
     contract = ToolContract(
-        name, call_limit_seconds=limit_seconds, send_deadline_seconds=SEND_DEADLINE_SECONDS,
-        clock_allowance_seconds=CLOCK_ALLOWANCE_SECONDS, settle_seconds=SETTLE_SECONDS,
+        name, clock_allowance_seconds=CLOCK_ALLOWANCE_SECONDS, settle_seconds=SETTLE_SECONDS,
+        **limits,
     )  # fmt: skip
     return FunctionTool(function, contract, None, None)
 
@@ -100,35 +103,33 @@ def _function_tool(name: str, function: Callable[..., str], limit_seconds: float
 def build() -> list[Adapter]:
     """Return every tool, for the provider of this run."""
     url = os.environ[TOOL_URL]
-    limits: dict[str, Any] = {
-        "settle_seconds": SETTLE_SECONDS,
-        "call_limit_seconds": CALL_LIMIT_SECONDS,
-        "send_deadline_seconds": SEND_DEADLINE_SECONDS,
-    }
+    settle = {"settle_seconds": SETTLE_SECONDS}
+    gated = FAR | {"call_limit_seconds": _GATE_SECONDS}
+    far, near, brief = FAR | settle, NEAR | settle, BRIEF | settle
     probe = HttpProbe(f"{url}/mails?marker={{marker}}", ProbeStrength.STRONG)
     undo = HttpCompensation("undo", ref_argument="id")
     gone = frozenset({404})
     return [
-        ShortTool(tool="keyed", url=f"{url}/tickets", key=FOR_EVER, echo=KEY_HEADER, **limits),
+        ShortTool(tool="keyed", url=f"{url}/tickets", key=FOR_EVER, echo=KEY_HEADER, **near),
         ShortTool(
-            tool="probed", url=f"{url}/mails", marker_field="marker", probe_by=probe, **limits
+            tool="probed", url=f"{url}/mails", marker_field="marker", probe_by=probe, **near
         ),
-        ShortTool(tool="keyless", url=f"{url}/charges", **limits),
-        ShortTool(tool="strict", url=f"{url}/charges", required=frozenset({"title"}), **limits),
+        ShortTool(tool="keyless", url=f"{url}/charges", **far),
+        ShortTool(tool="brief", url=f"{url}/charges", **brief),
+        ShortTool(tool="strict", url=f"{url}/charges", required=frozenset({"title"}), **far),
         ShortTool(
-            tool="undoable", url=f"{url}/tickets", key=FOR_EVER, echo=KEY_HEADER, undo=undo,
-            **limits,
+            tool="undoable", url=f"{url}/tickets", key=FOR_EVER, echo=KEY_HEADER, undo=undo, **far
         ),
         ShortTool(
             tool="undo", url=f"{url}/tickets/{{id}}", method="DELETE", key=FOR_EVER,
-            done_statuses=gone, ref_pointer=None, **limits,
+            done_statuses=gone, ref_pointer=None, **far,
         ),
-        GatedTool(tool="gated", url=f"{url}/charges", **limits),
+        GatedTool(tool="gated", url=f"{url}/charges", **far),
         GatedTool(
-            tool="gated_keyed", url=f"{url}/tickets", key=FOR_EVER, echo=KEY_HEADER, **limits
+            tool="gated_keyed", url=f"{url}/tickets", key=FOR_EVER, echo=KEY_HEADER, **near
         ),
-        PoisonTool(tool="poison", url=f"{url}/charges", **limits),
-        _function_tool("blocking", blocking, 1.0),
-        _function_tool("patient", blocking, 60.0),
-        _function_tool("hogging", hogging, 60.0),
+        PoisonTool(tool="poison", url=f"{url}/charges", **far),
+        _function_tool("blocking", blocking, BRIEF),
+        _function_tool("patient", blocking, gated),
+        _function_tool("hogging", hogging, gated),
     ]  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 from ackbox.outbox.errors import Refused
 from ackbox.outbox.intent import Intent
 
+from ..support.waiting import DEADLINE_SECONDS
 from .support import Bus, new_lane
 
 pytestmark = pytest.mark.acceptance
@@ -31,7 +32,7 @@ def test_a_cancel_wins_whole_or_not_at_all(bus: Bus) -> None:
     intents = bus.put_many("keyless", lane, RACES)
 
     def cancel_every_second(offset: int) -> list[str]:
-        start.wait(10)
+        start.wait(DEADLINE_SECONDS)
         return [_cancel(bus, intent) for intent in intents[offset::2]]
 
     with ThreadPoolExecutor(2) as pool:
@@ -49,11 +50,11 @@ def test_a_cancel_of_an_open_call_is_recorded_and_its_outcome_binds(bus: Bus) ->
     """Case 153, after the mark: no state moves, nothing is sent again, and the effect is told."""
     lane = new_lane("recorded")
     bus.worker(lane)
-    (intent,) = bus.put_many("keyless", lane, 1, slow_seconds=1.5)
-    bus.wait_state(intent, "awaiting_ack")
+    (intent,), gate = bus.open_calls(lane, 1)
     assert _cancel(bus, intent) != "cancelled"
     assert bus.row(intent)["wanted"] is False
-    told = bus.planner.wait(intent, timeout_seconds=20, until="bound")
+    gate.touch()
+    told = bus.planner.wait(intent, timeout_seconds=DEADLINE_SECONDS, until="bound")
     assert told.word == "committed"
     assert bus.effects(intent) == [1]
 

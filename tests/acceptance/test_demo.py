@@ -13,7 +13,7 @@ import pytest
 
 from ackbox.app.embedded import EmbeddedServices
 
-from ..support.waiting import wait_until
+from ..support.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -68,7 +68,7 @@ def show(services: EmbeddedServices, name: str) -> dict[str, Any]:
     names = ("--schema", "demo_1", "--outbox", "demo_1", "--data-dir", str(services.data_dir))
     ran = subprocess.run(
         [sys.executable, "-m", "ackbox", "show", *names, name, "--json"], env=clean_environ(),
-        cwd=services.data_dir, capture_output=True, text=True, timeout=60, check=True,
+        cwd=services.data_dir, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=True,
     )  # fmt: skip
     found: dict[str, Any] = json.loads(ran.stdout)
     return found
@@ -84,7 +84,9 @@ def running_demo(private_services: EmbeddedServices) -> Iterator[subprocess.Pope
     )  # fmt: skip
     folder = private_services.data_dir / "demo" / "1" / "ackbox"
     try:
-        wait_until(lambda: list(folder.glob("fired-*")), 60, "the first kill has happened")
+        wait_until(
+            lambda: list(folder.glob("fired-*")), DEADLINE_SECONDS, "the first kill has happened"
+        )
         yield process
     finally:
         process.kill()
@@ -95,7 +97,7 @@ def test_a_small_run_loses_and_doubles_nothing(private_services: EmbeddedService
     """Every kill happened, bare RQ doubled steps under the same ones, and the record is kept."""
     ran = subprocess.run(
         demo_command(private_services, *SMALL, "--json"), env=clean_environ(),
-        cwd=private_services.data_dir, capture_output=True, text=True, timeout=110, check=False,
+        cwd=private_services.data_dir, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     figures = json.loads(ran.stdout)
@@ -124,6 +126,6 @@ def test_nothing_outlives_a_stopped_demo(
     started = children_of(running_demo.pid)
     assert len(started) >= 3, "the provider and workers run"
     running_demo.send_signal(number)
-    running_demo.wait(40)
+    running_demo.wait(DEADLINE_SECONDS)
     assert running_demo.returncode != 0
-    wait_until(lambda: not living(started), 40, "every process of the demo has ended")
+    wait_until(lambda: not living(started), DEADLINE_SECONDS, "every process of the demo has ended")

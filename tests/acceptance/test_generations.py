@@ -1,15 +1,16 @@
 """A step that was superseded while its call was open: the late result is kept and never bound."""
 
 import signal
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ackbox.outbox.identity import wire_key
 from ackbox.outbox.intent import Intent
 
-from ..support.waiting import wait_until
+from ..support.waiting import DEADLINE_SECONDS, wait_until
 from .support import Bus, new_lane, unique
-from .support_children import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.acceptance
 
@@ -20,10 +21,10 @@ def _effects(bus: Bus, intent: Intent) -> int:
     return bus.provider.effects().get(key, 0)
 
 
-def _open_call(bus: Bus, tool: str, lane: str) -> Intent:
-    (intent,) = bus.put_many(tool, lane, 1, slow_seconds=1.5, title="first")
-    bus.wait_state(intent, "awaiting_ack")
-    return intent
+def _opened(bus: Bus, lane: str) -> tuple[Intent, dict[str, Any], Path]:
+    """Return a call that has had its effect, its arguments, and the file that ends it."""
+    (intent,), gate = bus.open_calls(lane, 1, title="first")
+    return intent, {"gate": str(gate), "title": "second"}, gate
 
 
 def _wait_for_a_later_bind(bus: Bus, lane: str) -> None:
@@ -38,9 +39,10 @@ def test_the_same_call_again_adopts_the_late_effect(bus: Bus) -> None:
     """Case 151a: generation 1 waits, takes over the one effect, and alone is bound."""
     lane = new_lane("adopt")
     bus.worker(lane)
-    first = _open_call(bus, "keyless", lane)
+    first, _, gate = _opened(bus, lane)
     second = bus.planner.supersede(first, 0)
     assert bus.states([first, second]) == ["awaiting_ack", "held"]
+    gate.touch()
     bus.wait_states([first, second], "committed")
     told = bus.planner.wait(second, timeout_seconds=DEADLINE_SECONDS, until="bound")
     assert (told.word, told.generation) == ("committed", 1)
@@ -53,8 +55,9 @@ def test_another_call_stays_held_while_the_late_effect_stands(bus: Bus) -> None:
     """Case 151b: nothing can undo it, so generation 1 waits for a person; nothing binds."""
     lane = new_lane("held")
     bus.worker(lane)
-    first = _open_call(bus, "keyless", lane)
-    second = bus.planner.supersede(first, 0, {"title": "second"})
+    first, other, gate = _opened(bus, lane)
+    second = bus.planner.supersede(first, 0, other)
+    gate.touch()
     bus.wait_state(first, "committed")
     _wait_for_a_later_bind(bus, lane)
     assert bus.states([first, second]) == ["committed", "held"]
@@ -69,7 +72,8 @@ def test_another_call_is_sent_after_the_late_effect_was_undone(bus: Bus) -> None
     """Case 151b: the tool can undo, so generation 0 is compensated first, then 1 is sent."""
     lane = new_lane("undo")
     bus.worker(lane, "default")
-    first = _open_call(bus, "undoable", lane)
+    (first,) = bus.put_many("undoable", lane, 1, slow_seconds=3.0, title="first")
+    bus.wait_state(first, "awaiting_ack", "committed")
     second = bus.planner.supersede(first, 0, {"title": "second"})
     bus.wait_state(first, "compensated")
     bus.wait_state(second, "committed")

@@ -13,9 +13,9 @@ import pytest
 
 from ackbox.outbox.intent import Intent
 
-from ..support.waiting import wait_until
+from ..support.waiting import DEADLINE_SECONDS, wait_until
 from .support import Bus, new_lane, unique
-from .support_children import DEADLINE_SECONDS, Child
+from .support_children import Child
 
 pytestmark = pytest.mark.acceptance
 
@@ -131,7 +131,7 @@ def test_a_worker_killed_while_the_tool_works_leaves_one_effect(tool: str, bus: 
     """Case 9c: bytes are out and the effect comes after the death; still there is only one."""
     lane = new_lane("midway")
     name = unique(lane)
-    bus.provider.fault("delay_before_effect", name, seconds=1.0)
+    bus.provider.fault("delay_before_effect", name, seconds=3.0)
     victim = bus.worker(lane)
     intent = bus.put(tool, lane, name)
     wait_until(lambda: _was_taken(bus, name), DEADLINE_SECONDS, "the tool has the request")

@@ -4,9 +4,9 @@ import pytest
 
 from ackbox.outbox.intent import Intent
 
-from ..support.waiting import wait_until
+from ..support.waiting import DEADLINE_SECONDS, wait_until
 from .support import LIMITS, Bus, new_lane, unique
-from .support_children import DEADLINE_SECONDS, Child
+from .support_children import Child
 
 pytestmark = pytest.mark.acceptance
 
@@ -38,7 +38,7 @@ def test_a_row_that_kills_its_worker_ends_and_its_neighbours_commit(bus: Bus) ->
     pool = bus.start("pool", "2", lane, ACKBOX_LANES=lane)
     wait_until(lambda: bus.events(poison, "lapse"), DEADLINE_SECONDS, "the first death is seen")
     gate.touch()
-    bus.wait_state(poison, "failed", seconds=60)
+    bus.wait_state(poison, "failed")
     bus.wait_states(innocents, "committed")
     assert _reason(bus, poison) == "poisoned"
     assert _deaths(pool) == LIMITS["max_claims"] + 1

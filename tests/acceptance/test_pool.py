@@ -35,20 +35,24 @@ threading.Event().wait()
 POOL = """
 import sys
 from ackbox.workers.shell.pool import PoolLimits, WorkerPool
-limits = PoolLimits(grace_seconds=float(sys.argv[1]), young_seconds=0.5, max_young_deaths=4,
+grace_seconds, young_seconds = map(float, sys.argv[1:3])
+limits = PoolLimits(grace_seconds=grace_seconds, young_seconds=young_seconds, max_young_deaths=4,
                     backoff_base_seconds=0.01)
-sys.exit(WorkerPool(3, sys.argv[2:], limits=limits).run())
+sys.exit(WorkerPool(3, sys.argv[3:], limits=limits).run())
 """
 
 
 class PoolProgram:
     """A pool of three in a process of its own; each child leaves a file named by its pid."""
 
-    def __init__(self, folder: Path, child: str, grace_seconds: float = 10) -> None:
+    def __init__(
+        self, folder: Path, child: str, grace_seconds: float = 60, young_seconds: float = 600
+    ) -> None:
         self.births = folder / "births"
         self.births.mkdir()
         child_command = [sys.executable, "-c", child, str(self.births)]
-        command = [sys.executable, "-c", POOL, str(grace_seconds), *child_command]
+        limits = [str(grace_seconds), str(young_seconds)]
+        command = [sys.executable, "-c", POOL, *limits, *child_command]
         self.program = Program(command, folder).start()
 
     def born(self) -> set[int]:
@@ -99,6 +103,15 @@ def is_running(pid: int) -> bool:
 def pool(tmp_path: Path) -> Iterator[PoolProgram]:
     """Run a pool of three well-behaved children."""
     pool = PoolProgram(tmp_path, CHILD)
+    eventually(lambda: len(pool.living()) == 3, "three children run")
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def adolescent(tmp_path: Path) -> Iterator[PoolProgram]:
+    """Run a pool of three whose children are grown up after a moment."""
+    pool = PoolProgram(tmp_path, CHILD, young_seconds=0.5)
     eventually(lambda: len(pool.living()) == 3, "three children run")
     yield pool
     pool.close()
@@ -156,8 +169,11 @@ def test_one_child_that_always_dies_makes_the_pool_fail(tmp_path: Path) -> None:
         pool.close()
 
 
-def test_a_child_that_lives_wipes_out_the_early_deaths_before_it(pool: PoolProgram) -> None:
+def test_a_child_that_lives_wipes_out_the_early_deaths_before_it(
+    adolescent: PoolProgram,
+) -> None:
     """Young deaths count in a row only: a worker killed now and then ends no pool."""
+    pool = adolescent
     elders = set(sorted(pool.living())[:2])
     for _ in range(2):
         eventually(lambda: len(pool.grown_up()) == 3, "all children have grown up")
@@ -183,7 +199,7 @@ def test_a_child_that_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) 
 def test_a_pool_runs_in_a_thread_and_names_its_processes(tmp_path: Path) -> None:
     """A program that hosts a pool reads its pids and stops it without signals."""
     command = [sys.executable, "-c", CHILD, str(tmp_path)]
-    pool = WorkerPool(2, command, limits=PoolLimits(grace_seconds=10))
+    pool = WorkerPool(2, command, limits=PoolLimits(grace_seconds=60))
     codes: list[int] = []
     host = threading.Thread(target=lambda: codes.append(pool.run()))
     host.start()
@@ -210,7 +226,7 @@ def test_workers_of_a_killed_pool_stop_in_order(tmp_path: Path) -> None:
     valkey = ValkeyProcess(tmp_path)
     valkey.start()
     command = worker_command(valkey.url, "ackbox.mail")
-    pool = Program([sys.executable, "-c", POOL, "10", *command], tmp_path).start()
+    pool = Program([sys.executable, "-c", POOL, "60", "600", *command], tmp_path).start()
     try:
         eventually(lambda: valkey.client.scard("rq:workers") == 3, "three workers are listed")
         assert pool.process is not None

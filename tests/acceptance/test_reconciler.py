@@ -4,9 +4,8 @@ import pytest
 
 from ackbox.outbox.intent import Intent
 
-from ..support.waiting import wait_until
+from ..support.waiting import DEADLINE_SECONDS, wait_until
 from .support import Bus, unique
-from .support_children import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.acceptance
 
@@ -26,7 +25,7 @@ def test_a_reconciler_killed_in_its_resend_is_followed_by_another(own_bus: Bus) 
     bus.worker("main")
     name = unique("main")
     bus.provider.fault("drop_before_effect", name)
-    bus.provider.fault("delay_before_effect", name, seconds=1.8)
+    bus.provider.fault("delay_before_effect", name, seconds=3.5)
     intent = bus.put("keyed", "main", name)
     wait_until(lambda: bus.events(intent, "resend"), DEADLINE_SECONDS, "it is sent again")
     assert _owner_of(bus, intent) == "reconciler"

@@ -16,9 +16,8 @@ from ackbox.outbox.shell.redis_bus import TokenBus
 from ackbox.planner.shell.planner import Planner
 
 from ..integration.valkey_process import ValkeyProcess
-from ..support.waiting import wait_until
+from ..support.waiting import DEADLINE_SECONDS, wait_until
 from .support import Bus, unique
-from .support_children import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.acceptance
 
@@ -53,11 +52,11 @@ def _listed(valkey: ValkeyProcess) -> int:
     return len([worker for worker in Worker.all(connection=valkey.client) if worker.pid])
 
 
-def _put_batch(bus: Bus) -> tuple[list[Intent], list[Intent]]:
-    """Put quick rows and slow ones in both lanes; returns the slow ones apart."""
+def _put_batch(bus: Bus) -> list[Intent]:
+    """Put quick rows and slow ones in both lanes."""
     quick = [one for lane in LANES for one in bus.put_many("keyless", lane, 10)]
     slow = [one for lane in LANES for one in bus.put_many("keyless", lane, 4, slow_seconds=1.0)]
-    return quick, slow
+    return quick + slow
 
 
 def _check_undisturbed(bus: Bus, intents: list[Intent]) -> None:
@@ -81,16 +80,19 @@ def test_redis_may_be_lost_in_the_middle_of_calls(
     own_bus.roles()
     own_bus.workers([LANES, LANES])
     wait_until(lambda: _listed(valkey) == 2, DEADLINE_SECONDS, "both workers are listed")
-    quick, slow = _put_batch(own_bus)
-    own_bus.wait_states(slow, "awaiting_ack")
+    opened = [own_bus.open_calls(lane, 4) for lane in LANES]
+    called = [one for intents, _ in opened for one in intents]
+    before = _put_batch(own_bus)
     hurt(valkey)
-    before = quick + slow
-    more, more_slow = _put_batch(own_bus)
-    own_bus.wait_states(slow, "committed")
+    more = _put_batch(own_bus)
+    for _, gate in opened:
+        gate.touch()
+    own_bus.wait_states(called, "committed")
     repair(valkey)
-    own_bus.wait_states(before + more + more_slow, "committed")
+    intents = [*called, *before, *more]
+    own_bus.wait_states(intents, "committed")
     wait_until(lambda: _listed(valkey) == 2, DEADLINE_SECONDS, "both are listed again")
-    _check_undisturbed(own_bus, before + more + more_slow)
+    _check_undisturbed(own_bus, intents)
 
 
 def test_rows_commit_while_redis_stays_full(own_bus: Bus, valkey: ValkeyProcess) -> None:
@@ -98,12 +100,12 @@ def test_rows_commit_while_redis_stays_full(own_bus: Bus, valkey: ValkeyProcess)
     valkey.fill()
     own_bus.roles()
     own_bus.worker(*LANES)
-    quick, slow = _put_batch(own_bus)
-    own_bus.wait_states(quick + slow, "committed")
+    intents = _put_batch(own_bus)
+    own_bus.wait_states(intents, "committed")
     assert _listed(valkey) == 0
     valkey.empty_out()
     wait_until(lambda: _listed(valkey) == 1, DEADLINE_SECONDS, "the worker is listed")
-    _check_undisturbed(own_bus, quick + slow)
+    _check_undisturbed(own_bus, intents)
 
 
 def test_puts_are_answered_while_redis_is_down(own_bus: Bus, valkey: ValkeyProcess) -> None:
@@ -113,7 +115,7 @@ def test_puts_are_answered_while_redis_is_down(own_bus: Bus, valkey: ValkeyProce
     url = own_bus.database.engine.url.render_as_string(hide_password=False)
     names = [unique("left") for _ in range(50)]
     with Planner(Database(url), bus=TokenBus(valkey.url)) as planner:
-        intents = _put_within(planner, names, seconds=10)
+        intents = _put_within(planner, names, DEADLINE_SECONDS)
     assert own_bus.states(intents) == ["queued"] * 50
     valkey.start()
     own_bus.worker("left")

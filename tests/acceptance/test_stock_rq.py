@@ -5,9 +5,8 @@ import sys
 
 import pytest
 
-from ..support.waiting import wait_until
+from ..support.waiting import DEADLINE_SECONDS, wait_until
 from .support import Bus, new_lane
-from .support_children import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.acceptance
 CLASS = "ackbox.workers.shell.rq_worker.AckboxWorker"

@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from ..support.command_line import CommandLine, Ended
-from ..support.waiting import wait_until
+from ..support.waiting import DEADLINE_SECONDS, wait_until
 
 RUN = ("python", "sh", "toml")
-DEADLINE_SECONDS = 40.0
 READY = "ready"
 OWN = "ackbox "
 _PAUSE_SECONDS = 0.5

