@@ -14,8 +14,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..outbox.compensate import OrderedCompensation
+from ..outbox.errors import InvalidIntent
 from ..outbox.identity import DEFAULT_NAMESPACE
-from ..outbox.intent import Address, Terms, content_of, draft_of
+from ..outbox.intent import Address, Content, Terms, content_of, draft_of
 from ..outbox.model import WITHDRAWABLE_STATES, Actor, GateDecision, Refusal
 from ..outbox.outcome import Answer, Applied, NotApplied, Outcome, Unknown
 from ..outbox.people import Denied, Said, Verdict
@@ -69,11 +70,22 @@ def lane_of(step: str) -> str:
 
 def _put(world: World, step: str, tool: str, args: Frozen, terms: Terms) -> None:
     version = world.tools.adapters[tool].contract.version
-    content = content_of(tool, version, lane_of(step), args, limits=world.spec.limits)
-    (answer,) = world.store.planner.put([draft_of(content, terms, intent_id=step)])
+    content = _content(world, tool, version, lane_of(step), args)
+    try:
+        draft = draft_of(content, terms, intent_id=step)
+    except InvalidIntent as invalid:
+        raise Impossible(str(invalid), "step") from invalid
+    (answer,) = world.store.planner.put([draft])
     if isinstance(answer, Refusal):
         raise Impossible(f"put is refused: {answer.code}", "step")
     world.tokens = (*world.tokens, answer.lane)
+
+
+def _content(world: World, tool: str, version: int, lane: str, args: Frozen) -> Content:
+    try:
+        return content_of(tool, version, lane, args, limits=world.spec.limits)
+    except InvalidIntent as invalid:
+        raise Impossible(str(invalid), "args") from invalid
 
 
 def ask_again(world: World, step: str, mint: bool | None = None) -> None:
@@ -93,7 +105,7 @@ def supersede(
     intent = world.store.tables.intents[world.row_of(step, generation)]
     content = None
     if args is not None:
-        content = content_of(intent.tool, intent.tool_version, intent.lane, args)
+        content = _content(world, intent.tool, intent.tool_version, intent.lane, args)
     address = Address(DEFAULT_NAMESPACE, step)
     answer = world.store.planner.supersede(address, intent.generation, content)
     if isinstance(answer, Refusal):

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from .trace_run import Moment, Outcome
 from .verbs import event_of
 
-_PLANNER = frozenset({"put", "ask_again", "supersede", "cancel", "compensate", "pause", "touch"})
-_PEOPLE = frozenset({"decide", "says", "undo_by_hand"})
-_WIRE = frozenset({"arrive", "lose", "answer", "cut"})
-_LIVES = frozenset({"crash", "restart", "freeze", "thaw"})
+PLANNERS = frozenset({"put", "ask_again", "supersede", "cancel", "compensate", "pause", "touch"})
+PEOPLE = frozenset({"decide", "says", "undo_by_hand"})
+WIRE = frozenset({"arrive", "lose", "answer", "cut"})
+LIVES = frozenset({"crash", "restart", "freeze", "thaw"})
 
 
 def timeline(outcome: Outcome) -> str:
@@ -35,10 +35,11 @@ def _line(moment: Moment) -> str:
     caused = [f"row {seq} {name}" for seq, name, _ in moment.logged]
     caused += [f"EFFECT {ref}" for ref in moment.arrived]
     tail = f"   -> {', '.join(caused)}" if caused else ""
-    return f"  {moment.seconds:9.1f} s  {_words(moment)}{tail}"
+    return f"  {moment.seconds:9.1f} s  {words(moment)}{tail}"
 
 
-def _words(moment: Moment) -> str:
+def words(moment: Moment) -> str:
+    """Return what happened as a line: the verb, its fields, the command that was answered."""
     event = event_of(moment.choice)
     verb = event.pop("do")
     if moment.command:
@@ -66,33 +67,34 @@ def _participants(outcome: Outcome) -> list[str]:
 
 def _names(moment: Moment) -> Iterator[str]:
     verb = moment.choice[0]
-    if verb in _PEOPLE:
+    if verb in PEOPLE:
         yield "person"
     elif verb in ("start",):
-        yield _actor(moment.choice[2] if len(moment.choice) > 2 else moment.choice[1])
-    elif verb not in _PLANNER and verb not in ("wait", "late", "refused", "break"):
-        yield _actor(moment.choice[1])
+        yield actor(moment.choice[2] if len(moment.choice) > 2 else moment.choice[1])
+    elif verb not in PLANNERS and verb not in ("wait", "late", "refused", "break"):
+        yield actor(moment.choice[1])
 
 
-def _actor(name: str) -> str:
+def actor(name: str) -> str:
+    """Return the process that a task or a request belongs to."""
     return name.partition(":")[0].partition("#")[0]
 
 
 def _arrows(moment: Moment) -> Iterator[str]:
-    verb, words = moment.choice[0], _words(moment).replace(";", ",")
+    verb, said = moment.choice[0], words(moment).replace(";", ",")
     who = next(_names(moment), "planner")
     if verb == "wait":
         yield f"Note over outbox: {moment.choice[1]:g} s pass"
-    elif verb in _LIVES:
+    elif verb in LIVES:
         yield f"Note over {who}: {verb}"
     elif verb == "arrive":
         yield f"{who}->>tool: request {'(effect)' if moment.arrived else ''}".rstrip()
     elif verb in ("answer",):
         yield f"tool-->>{who}: answer"
-    elif verb in _WIRE:
+    elif verb in WIRE:
         yield f"{who}-x tool: {verb}"
-    elif moment.logged or verb in _PLANNER or verb in _PEOPLE:
-        yield f"{who}->>outbox: {words}"
+    elif moment.logged or verb in PLANNERS or verb in PEOPLE:
+        yield f"{who}->>outbox: {said}"
     for seq, name, state in moment.logged:
         if state is not None:
             yield f"Note right of outbox: row {seq} {name}, {state}"

@@ -13,7 +13,7 @@ _SELF = __package__
 EXAMPLE = "ackbox sim run essay_good --json"
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": (".traces:run", "Run traces and compare their ends with what they expect."),
-    "show": (".traces:show", "Show what happens in a trace, as a timeline or a diagram."),
+    "show": (".traces:show", "Show what happens in a trace: a timeline, a diagram or a page."),
     "record": (".traces:record", "Run a world by a seed and write it down as a trace."),
     "shrink": (".traces:shrink", "Make a trace that breaks a rule as small as it gets."),
     "replay": (".replay_cli:replay", "Replay traces on Postgres, or on real workers and HTTP."),

@@ -8,20 +8,24 @@ from __future__ import annotations
 import gc
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from ...sim.seeded import KINDS, SeededRun, seeded_plan, seeded_spec
 from ...sim.shipped import shipped_names, shipped_text
 from ...sim.show import mermaid, timeline
+from ...sim.show_html import html as draw
+from ...sim.show_scene import scene_of
 from ...sim.shrink import shrink as shrink_trace
 from ...sim.trace import Trace, TraceError, read_trace
 from ...sim.trace_run import Outcome, run_trace
 from ..cli.command import command
 from ..cli.exits import ExitCode
 
+Result = TypeVar("Result")
 _COLLECT_AFTER = 100_000
 """Worlds make many small objects and next to no cycles: looking for those seldom saves a third."""
 
@@ -48,9 +52,14 @@ def read_named(place: str) -> Trace:
 
 def run_named(place: str, trace: Trace) -> Outcome:
     """Run a trace; ends the command where an event of it cannot happen."""
+    return named(place, run_trace, trace)
+
+
+def named(place: str, run: Callable[[Trace], Result], trace: Trace) -> Result:
+    """Return what a run of a trace comes to; ends the command where an event cannot happen."""
     gc.set_threshold(_COLLECT_AFTER)
     try:
-        return run_trace(trace)
+        return run(trace)
     except TraceError as error:
         stop(f"{place}, {error}", ExitCode.USAGE)
 
@@ -103,10 +112,22 @@ def _print_lines(outcomes: list[Outcome]) -> None:
 @command("show", example="ackbox sim show essay_bad")
 @click.argument("trace")
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Print a Mermaid sequence diagram.")
-def show(trace: str, as_mermaid: bool) -> None:
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Write a page with the sequence and the count of effects.")  # fmt: skip
+def show(trace: str, as_mermaid: bool, html: Path | None) -> None:
     """Show what happens in a trace."""
+    if html is not None:
+        _write(html, draw(named(trace, scene_of, read_named(trace))))
+        return
     outcome = run_named(trace, read_named(trace))
     click.echo(mermaid(outcome) if as_mermaid else timeline(outcome), nl=False)
+
+
+def _write(place: Path, text: str) -> None:
+    try:
+        place.write_text(text, encoding="utf-8")
+    except OSError as error:
+        stop(f"{place}: {error.strerror}", ExitCode.USAGE)
 
 
 @command("record", example="ackbox sim record --seed 7 --tool probed --out seven.json")

@@ -109,6 +109,8 @@ def test_a_bad_file_is_told_with_line_and_member(kind: str) -> None:
     [
         ('{"do": "claim", "who": "w9", "step": "s"}', "who"),
         ('{"do": "put", "step": "s", "tool": "unknown"}', "tool"),
+        ('{"do": "put", "step": "r", "tool": "t", "args": {"a": "\\u0000"}}', "args"),
+        ('{"do": "put", "step": "~r", "tool": "t"}', "step"),
         ('{"do": "says", "step": "nobody", "what": "landed"}', "step"),
         ('{"do": "arrive", "who": "w1"}', "who"),
         ('{"do": "expect", "step": "s", "row": {"state": "failed"}}', "row"),
