@@ -239,8 +239,9 @@ def _unreadable(told: Committed[Any], problem: str) -> CommittedNoResult:
     """Keep what was told, with the digest of the result that the code here cannot read."""
     stored = told.stored_result
     known = None if stored is None else hashlib.sha256(canonical(stored, _ANY_SIZE)).hexdigest()
+    why = "no result is known" if stored is None else problem
     return CommittedNoResult(
         intent_id=told.intent_id, generation=told.generation, namespace=told.namespace,
-        reason=told.reason or problem, next_step=told.next_step, also_happened=told.also_happened,
+        reason=told.reason or why, next_step=told.next_step, also_happened=told.also_happened,
         ref=told.ref, digest=known, accepted=told.accepted,
     )  # fmt: skip

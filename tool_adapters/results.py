@@ -40,14 +40,14 @@ class Results(Generic[R_co]):
 
         Whatever goes wrong here leaves the value as it is: the effect stands without it.
         """
-        if isinstance(value, _WITHOUT_RESULT) or _is_no_value(value):
-            return value
         try:
-            if isinstance(value, _WITH_RESULT):
-                if value.result is None:
-                    return value
-                return replace(value, result=self._rule.encode(value.result, Place(_ROOT)))
-            return Applied(result=self._rule.encode(value, Place(_ROOT)))
+            if isinstance(value, _WITHOUT_RESULT) or _is_no_value(value):
+                return value
+            if not isinstance(value, _WITH_RESULT):
+                return Applied(result=self._rule.encode(value, Place(_ROOT)))
+            if value.result is None:
+                return value
+            return replace(value, result=self._rule.encode(value.result, Place(_ROOT)))
         except Exception:  # noqa: BLE001 - a tool's own object: whatever it raises
             return value
 

@@ -140,7 +140,7 @@ class MappingRule:
         return stored
 
     def _text(self, key: Any, place: Place) -> str:
-        text = self.key.encode(key, Place("key", place.field("")))
+        text = self.key.encode(key, Place("[key]", place))
         if not isinstance(text, str):
             raise Misfit(place, f"a key of type {named(type(key))} has no text")
         return text

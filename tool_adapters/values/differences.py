@@ -7,7 +7,7 @@ tuple where a sequence is annotated and a whole number where a float is are the 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -63,6 +63,8 @@ def _equal(given: Any, back: Any) -> bool:
         return given.astimezone(UTC) == back.astimezone(UTC)
     if isinstance(given, Decimal) and isinstance(back, Decimal):
         return given.as_tuple() == back.as_tuple()
+    if isinstance(given, Set) and isinstance(back, Set):
+        return given == back
     if not isinstance(given, type(back)) and not _is_whole_float(given, back):
         return False
     return bool(given == back)
