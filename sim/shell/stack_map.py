@@ -132,6 +132,8 @@ class _Mapping:
 
     def _check_world(self) -> None:
         world = self._trace.world
+        if world.throttled:
+            raise NotMapped("the workers do not ask budget and breaker yet")
         if world.limits != type(world.limits)():
             raise NotMapped("it sets limits that the stack's short ones replace")
         if world.unserved:

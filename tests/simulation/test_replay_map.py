@@ -89,3 +89,9 @@ def test_what_has_no_counterpart_is_refused(events: list[dict[str, object]], rea
     """With the reason, and before any process is started."""
     with pytest.raises(NotMapped, match=reason):
         map_trace(_trace(*events))
+
+
+def test_a_throttled_world_is_refused() -> None:
+    """The workers of the stack would send what the trace puts off."""
+    with pytest.raises(NotMapped, match="budget and breaker"):
+        map_trace(shipped("budget_puts_off"))
