@@ -72,7 +72,7 @@ class ToolRef(Generic[P, R_co]):
         self.lane = lane
         self._args: Any = args
         self._rule = _record_rule(tool, args)
-        self._results: Results[R_co] = Results(annotated(result))
+        self.results: Results[R_co] = Results(annotated(result))
 
     def __repr__(self) -> str:
         return f"ToolRef({self.tool!r}, version={self.version})"
@@ -111,7 +111,7 @@ class ToolRef(Generic[P, R_co]):
         stored, given = round_trip(self._rule, args, Place(_ROOT))
         encoded = Encoded.of(given, stored)
         return IntentDraft(
-            self.tool, self.version, self.lane, *encoded, read_result=self._results.read
+            self.tool, self.version, self.lane, *encoded, read_result=self.results.read
         )
 
     def _refusal(self, misfit: Misfit) -> InvalidIntent:

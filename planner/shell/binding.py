@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
+from typing import Any
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
@@ -17,11 +18,10 @@ from ...outbox.commands import BindAnswer, BindBatch
 from ...outbox.shell.bind_store import SETTLED
 from ...outbox.shell.database import Database, LockTimeout
 from ...outbox.shell.loop_database import LoopDatabase
-from ..plan import Callback
+from ..bound import AsyncBound, Bound
+from ..plan import Waiting
 from .callback_runner import CallbackRunner, Seen
 from .callbacks import (
-    AsyncBound,
-    Bound,
     CallbackFailed,
     async_connection,
     call,
@@ -29,6 +29,8 @@ from .callbacks import (
     error_type,
     is_async,
     not_committed_by_callbacks,
+    open_async_session,
+    open_session,
 )
 from .transactions import note_on
 
@@ -71,20 +73,20 @@ class Binder:
         run(lambda c: self._store.finish(c, batch, failed, delay))
         return _sum(answers)
 
-    def _bind_alone(self, seq: int, callback: Callback) -> BindAnswer | None:
+    def _bind_alone(self, seq: int, waiting: Waiting[Any]) -> BindAnswer | None:
         """Bind one row with its callback; None where nothing was bound and it must come again.
 
         A row that another consumer is at this moment binding is not waited for.
         """
         lanes: set[str] = set()
         try:
-            if is_async(callback):
+            if is_async(waiting.function):
                 database = self._loop_database
                 answer = self._runner.loop.run(
-                    lambda: greenlet_spawn(self._bind_in, database, seq, callback, lanes)
+                    lambda: greenlet_spawn(self._bind_in, database, seq, waiting, lanes)
                 )
             else:
-                answer = self._bind_in(self._runner.database, seq, callback, lanes)
+                answer = self._bind_in(self._runner.database, seq, waiting, lanes)
         except LockTimeout:
             return None
         except CallbackFailed as failed:
@@ -104,7 +106,7 @@ class Binder:
             self._runner.loop.run(lambda: greenlet_spawn(database.dispose))
 
     def _bind_in(
-        self, database: Database, seq: int, callback: Callback, lanes: set[str]
+        self, database: Database, seq: int, waiting: Waiting[Any], lanes: set[str]
     ) -> BindAnswer:
         """Bind in one transaction of a database; `lanes` are those that the callback has put in."""
 
@@ -112,12 +114,12 @@ class Binder:
             answer = self._store.bind_rows(connection, [seq], self._hand_over)
             lanes.clear()
             if answer.bound:
-                lanes.update(self._call_inside(connection, seq, callback))
+                lanes.update(self._call_inside(connection, seq, waiting))
             return answer
 
         return database.run(work)
 
-    def _call_inside(self, connection: Connection, seq: int, callback: Callback) -> set[str]:
+    def _call_inside(self, connection: Connection, seq: int, waiting: Waiting[Any]) -> set[str]:
         """Run on_bound in the bind's transaction; returns the lanes of what it has put there."""
         faults = self._runner.faults
         lanes = note_on(connection)
@@ -125,7 +127,7 @@ class Binder:
         faults.reach("in_bind", seen.intent.intent_id)
         try:
             with not_committed_by_callbacks(connection):
-                _call(callback, seen, connection)
+                _call(waiting, seen, connection)
             self._check_bind(connection, seq)
         except CallbackFailed:
             # Whatever it did to the transaction, none of it may come to the next one in the pool.
@@ -149,13 +151,14 @@ class Binder:
             raise CallbackFailed("TransactionEnded")
 
 
-def _call(callback: Callback, seen: Seen, connection: Connection) -> None:
-    told = seen.telling.told
-    if is_async(callback):
-        inside = AsyncBound(seen.intent, told, async_connection(connection))
-        await_only(call_async(callback, inside))
+def _call(waiting: Waiting[Any], seen: Seen, connection: Connection) -> None:
+    intent, told = seen.shown(waiting)
+    function = waiting.function
+    if is_async(function):
+        inside = async_connection(connection)
+        await_only(call_async(function, AsyncBound(intent, told, inside, open_async_session)))
     else:
-        call(callback, Bound(seen.intent, told, connection))
+        call(function, Bound(intent, told, connection, open_session))
 
 
 def _sum(answers: Sequence[BindAnswer]) -> BindAnswer:

@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 from sqlalchemy import Connection
@@ -23,9 +24,11 @@ from ...outbox.shell.fault_points import FaultPoints
 from ...outbox.shell.planner_store import PlannerStore
 from ...outbox.shell.statements import Statements
 from ...outbox.telling import Generation, Telling, tell
-from ..plan import Callback, Callbacks
+from ...outbox.told import ToldOutcome, with_result
+from ..bound import AsyncBound, Bound
+from ..plan import Callbacks, Waiting
 from .callback_loop import CallbackLoop
-from .callbacks import AsyncBound, Bound, CallbackFailed, call, call_async, is_async
+from .callbacks import CallbackFailed, call, call_async, is_async
 
 _log = structlog.get_logger(__name__)
 
@@ -42,9 +45,14 @@ class Leases:
 class Seen:
     """One row as it stands now: the intent, its generation of the step, what is told of it."""
 
-    intent: Intent
+    intent: Intent[Any]
     generation: Generation
     telling: Telling
+
+    def shown(self, waiting: Waiting[Any]) -> tuple[Intent[Any], ToldOutcome[Any]]:
+        """Return intent and told outcome as one function is shown them: with its tool's types."""
+        told = with_result(self.telling.told, waiting.read_result)
+        return self.intent.read_by(waiting.read_result), told
 
 
 @dataclass
@@ -82,14 +90,15 @@ class CallbackRunner:
             for intent in found.values():
                 self.faults.reach(point, intent.intent_id)
 
-    def call_outside(self, callback: Callback, seen: Seen) -> None:
+    def call_outside(self, waiting: Waiting[Any], seen: Seen) -> None:
         """Call it where no transaction is open. Raises CallbackFailed for whatever it raised."""
         started_at = time.monotonic()
-        if is_async(callback):
-            bound = AsyncBound(seen.intent, seen.telling.told)
-            self.loop.run(lambda: call_async(callback, bound))
+        function = waiting.function
+        if is_async(function):
+            bound = AsyncBound(*seen.shown(waiting))
+            self.loop.run(lambda: call_async(function, bound))
         else:
-            call(callback, Bound(seen.intent, seen.telling.told))
+            call(function, Bound(*seen.shown(waiting)))
         seconds = time.monotonic() - started_at
         if seconds > self.leases.hand_over_seconds:
             _log.warning("callback_outlived_its_lease", seq=seen.intent.seq, seconds=seconds)

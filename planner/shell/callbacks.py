@@ -11,8 +11,7 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeGuard
 
 from sqlalchemy import Connection, event
 from sqlalchemy.exc import DBAPIError
@@ -20,12 +19,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 from sqlalchemy.orm import Session
 
 from ...outbox.errors import ConfigError
-from ...outbox.intent import Intent
-from ...outbox.told import Told
+from ..bound import AsyncBound, Bound
 from ..plan import Callback
 
 AsyncCallback = Callable[[Any], Awaitable[object]]
-C = TypeVar("C")
 _JOINED: Any = {"join_transaction_mode": "rollback_only"}
 """A session's own commit only flushes; its rollback is the end of the bind."""
 
@@ -38,83 +35,14 @@ class CallbackFailed(Exception):
         self.error_type = error_type
 
 
-@dataclass(slots=True)
-class Bound:
-    """A row as a callback sees it: the intent, and what is told of it.
-
-    `connection` and `session` stand in the bind's own transaction, and only `on_bound` has them.
-    Commit nothing on them: the consumer commits the bind and what the callback wrote together.
-    """
-
-    intent: Intent
-    told: Told
-    _connection: Connection | None = field(default=None, repr=False)
-    _session: Session | None = field(default=None, repr=False)
-
-    @property
-    def connection(self) -> Connection:
-        """The connection of the bind's transaction. Raises ConfigError outside of it."""
-        return _inside(self._connection)
-
-    @property
-    def session(self) -> Session:
-        """A session on that connection; its own commit only flushes. Raises ConfigError."""
-        if self._session is None:
-            self._session = Session(self.connection, **_JOINED)
-        return self._session
-
-    def close(self) -> None:
-        """Flush the session, and take connection and session away from the callback."""
-        session, self._session = self._session, None
-        try:
-            if session is not None:
-                session.commit()
-        finally:
-            if session is not None:
-                session.close()
-            self._connection = None
+def open_session(connection: Connection) -> Session:
+    """Return a session in the transaction that is open on a connection."""
+    return Session(connection, **_JOINED)
 
 
-@dataclass(slots=True)
-class AsyncBound:
-    """What an `async def` callback gets: `Bound` with an AsyncConnection and an AsyncSession."""
-
-    intent: Intent
-    told: Told
-    _connection: AsyncConnection | None = field(default=None, repr=False)
-    _session: AsyncSession | None = field(default=None, repr=False)
-
-    @property
-    def connection(self) -> AsyncConnection:
-        """The connection of the bind's transaction. Raises ConfigError outside of it."""
-        return _inside(self._connection)
-
-    @property
-    def session(self) -> AsyncSession:
-        """A session on that connection; its own commit only flushes. Raises ConfigError."""
-        if self._session is None:
-            self._session = AsyncSession(self.connection, expire_on_commit=False, **_JOINED)
-        return self._session
-
-    async def close(self) -> None:
-        """Flush the session, and take connection and session away from the callback."""
-        session, self._session = self._session, None
-        try:
-            if session is not None:
-                await session.commit()
-        finally:
-            if session is not None:
-                await session.close()
-            self._connection = None
-
-
-def _inside(connection: C | None) -> C:
-    if connection is None:
-        raise ConfigError(
-            "this callback runs outside the bind's transaction",
-            next_step="use on_bound for what must commit with the bind",
-        )
-    return connection
+def open_async_session(connection: AsyncConnection) -> AsyncSession:
+    """Return a session in the transaction that is open on a connection."""
+    return AsyncSession(connection, expire_on_commit=False, **_JOINED)
 
 
 def is_async(callback: Callback) -> TypeGuard[AsyncCallback]:
@@ -128,7 +56,7 @@ def async_connection(connection: Connection) -> AsyncConnection:
     return AsyncConnection(AsyncEngine(connection.engine), connection)
 
 
-def call(callback: Callback, bound: Bound) -> None:
+def call(callback: Callback, bound: Bound[Any]) -> None:
     """Call it, and raise CallbackFailed for whatever it raised.
 
     A failure to flush what it left in the session counts as its own. In the main thread a
@@ -147,7 +75,7 @@ def call(callback: Callback, bound: Bound) -> None:
         raise CallbackFailed(error_type(error)) from error
 
 
-async def call_async(callback: AsyncCallback, bound: AsyncBound) -> None:
+async def call_async(callback: AsyncCallback, bound: AsyncBound[Any]) -> None:
     """Await it on the callbacks' own loop, and raise CallbackFailed for whatever it raised.
 
     Nothing is meant for the process there, so that cancelling and exiting are failures too.

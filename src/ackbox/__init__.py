@@ -38,9 +38,9 @@ if TYPE_CHECKING:
         ToldOutcome,
         UnknownOutcome,
     )
+    from .planner.bound import AsyncBound, Bound
     from .planner.plan import Plan
     from .planner.shell.async_planner import AsyncPlanner
-    from .planner.shell.callbacks import AsyncBound, Bound
     from .planner.shell.planner import Planner
     from .tool_adapters.contract import Absent, Found, Inconclusive, IntentDraft
     from .tool_adapters.function import FunctionTool, ToolCall, strong, tool, weak
@@ -61,9 +61,9 @@ _PLACES = {
         "AlsoHappened AwaitingApproval CancelRecorded Cancelled Committed CommittedNoResult"
         " Compensated Failed InFlight Superseded Told ToldOutcome UnknownOutcome"
     ),
+    "planner.bound": "AsyncBound Bound",
     "planner.plan": "Plan",
     "planner.shell.async_planner": "AsyncPlanner",
-    "planner.shell.callbacks": "AsyncBound Bound",
     "planner.shell.planner": "Planner",
     "tool_adapters.contract": "Absent Found Inconclusive IntentDraft",
     "tool_adapters.function": "FunctionTool ToolCall strong tool weak",

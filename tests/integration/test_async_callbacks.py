@@ -14,9 +14,9 @@ from ackbox.outbox.errors import ConfigError
 from ackbox.outbox.intent import Intent
 from ackbox.outbox.model import State
 from ackbox.outbox.told import Committed, InFlight
+from ackbox.planner.bound import AsyncBound
 from ackbox.planner.plan import Plan
 from ackbox.planner.shell.async_planner import AsyncPlanner
-from ackbox.planner.shell.callbacks import AsyncBound
 from ackbox.planner.shell.consumer import ResultConsumer
 
 from .planner_support import TOOL, World

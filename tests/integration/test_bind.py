@@ -16,8 +16,8 @@ from ackbox.outbox.intent import Intent
 from ackbox.outbox.model import Actor, State
 from ackbox.outbox.shell.divergence import diverge
 from ackbox.outbox.told import Committed, InFlight
+from ackbox.planner.bound import Bound
 from ackbox.planner.plan import Plan
-from ackbox.planner.shell.callbacks import Bound
 from ackbox.planner.shell.consumer import (
     ResultConsumer,
     consume_token,

@@ -17,8 +17,8 @@ from ackbox.outbox.defaults import Limits
 from ackbox.outbox.errors import ConfigError
 from ackbox.outbox.intent import Intent
 from ackbox.outbox.model import State
+from ackbox.planner.bound import Bound
 from ackbox.planner.plan import Plan
-from ackbox.planner.shell.callbacks import Bound
 from ackbox.planner.shell.consumer import (
     ResultConsumer,
 )
@@ -167,7 +167,11 @@ def test_a_consumer_killed_in_a_callback_loses_nothing(
     assert (world.row(intent)["bound_at"] is not None) == (where == "after")
     handed: list[int] = []
     plan = Plan()
-    plan.on_bound(TOOL)(lambda bound: bound.session.execute(text("INSERT INTO step VALUES ('y')")))
+
+    @plan.on_bound(TOOL)
+    def advance(bound: Bound) -> None:
+        bound.session.execute(text("INSERT INTO step VALUES ('y')"))
+
     plan.after_bound(TOOL)(lambda bound: handed.append(bound.intent.seq))
     results = consumer(world, plan, leases=Leases(0.05, 0.05))
     wait_until(lambda: results.run_once().handed, message="handed over again")

@@ -11,8 +11,8 @@ from ackbox.outbox.defaults import Limits
 from ackbox.outbox.intent import Intent
 from ackbox.outbox.model import State
 from ackbox.outbox.shell.database import Database
+from ackbox.planner.bound import Bound
 from ackbox.planner.plan import Plan
-from ackbox.planner.shell.callbacks import Bound
 from ackbox.planner.shell.consumer import ResultConsumer
 from ackbox.planner.shell.hand_over import Leases
 
@@ -131,7 +131,7 @@ def returns_a_coroutine(bound: Bound) -> object:
     "callback", [commits_connection, rolls_session_back, closes_connection, returns_a_coroutine]
 )
 def test_a_callback_that_ends_the_transaction_binds_nothing(
-    world: World, callback: Callable[[Bound], object]
+    world: World, callback: Callable[[Any], Any]
 ) -> None:
     """The bind and what it wrote are undone, said on record, and a better callback binds later."""
     plan = Plan()
@@ -148,7 +148,11 @@ def test_a_callback_that_ends_the_transaction_binds_nothing(
 def test_a_callback_that_commits_by_sql_is_found_out(world: World) -> None:
     """Nothing can take that COMMIT back, but it is said on record and not passed over."""
     plan = Plan()
-    plan.on_bound(TOOL)(lambda bound: bound.connection.execute(text("COMMIT")))
+
+    @plan.on_bound(TOOL)
+    def commits(bound: Bound) -> None:
+        bound.connection.execute(text("COMMIT"))
+
     intent = settled(world)
     assert consumer(world, plan).run_once().bound == 0
     assert reasons(world, intent) == ["TransactionEnded"]
@@ -233,11 +237,16 @@ def test_a_row_that_another_consumer_is_binding_holds_nobody_up(world: World) ->
     hasty.dispose()
 
 
+def raises(bound: Bound) -> None:
+    """Fail."""
+    raise LookupError
+
+
 def test_a_bound_row_whose_tool_lost_its_callback_is_not_called_and_not_kept(world: World) -> None:
     """A plan that has other callbacks takes such a row off the list of what waits."""
     before, after = Plan(), Plan()
-    before.after_bound(TOOL)(lambda bound: bound.missing)
-    after.after_bound("mail.send")(lambda bound: bound.missing)
+    before.after_bound(TOOL)(raises)
+    after.after_bound("mail.send")(raises)
     intent = settled(world)
     consumer(world, before).run_once()
     assert world.events(intent).count("hand_over_failed") == 1

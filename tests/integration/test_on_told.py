@@ -14,8 +14,8 @@ from ackbox.outbox.model import Actor, Move, State
 from ackbox.outbox.shell.divergence import diverge
 from ackbox.outbox.shell.moves import Write, order, perform
 from ackbox.outbox.told import Compensated, UnknownOutcome
+from ackbox.planner.bound import Bound
 from ackbox.planner.plan import Plan
-from ackbox.planner.shell.callbacks import Bound
 from ackbox.planner.shell.consumer import ResultConsumer
 from ackbox.planner.shell.hand_over import Leases
 
