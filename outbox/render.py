@@ -124,7 +124,9 @@ def limits_table(limits: Limits = DEFAULTS) -> str:
     )
     return (
         f"# Limits\n\n{_NOTE}\n\n"
-        "Durations are seconds, sizes are bytes, the rest are counts.\n\n"
+        "Durations are seconds, sizes are bytes, the rest are counts.\n"
+        "Those of the retry budget and the breaker (`retry_`, `breaker_`) bound worlds of the "
+        "simulator so far: no worker asks them yet.\n\n"
         f"| limit | default | meaning |\n|---|---|---|\n{rows}\n"
     )
 
