@@ -22,6 +22,9 @@ from ..tool_adapters.registry import Tools
 from .settings import Settings
 from .stores import checked_limits, own_database
 
+POOL_SIZE = 6
+"""Connections that a process may have open for its work; heartbeats and LISTEN have their own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -54,7 +57,7 @@ def host_name() -> str:
     return socket.gethostname() or platform.node()
 
 
-def build_parts(settings: Settings, *, pool_size: int = 6, name: str = "ackbox") -> Parts:
+def build_parts(settings: Settings, *, pool_size: int = POOL_SIZE, name: str = "ackbox") -> Parts:
     """Build the parts; opens no connection. Raises ConfigError for what contradicts itself."""
     limits = checked_limits(settings)
     registry = load_registry(settings, limits)

@@ -60,6 +60,7 @@ PASS_LIMIT = 200
 TIDY_EVERY = timedelta(seconds=2)
 PARTITIONS_EVERY = timedelta(hours=1)
 LANE_ALARM_SECONDS = 60.0
+CONSUMER_POOL_SIZE = 4
 
 
 class Role:
@@ -154,7 +155,7 @@ def start_reconciler(parts: Parts, stop: threading.Event) -> Role:
 
 def start_consumer(parts: Parts, stop: threading.Event, plan: Plan | None = None) -> Role:
     """Bind settled rows and hand them to the plan: after result tokens, and by a poll."""
-    database = parts.own_database("ackbox consumer", pool_size=4)
+    database = parts.own_database("ackbox consumer", pool_size=CONSUMER_POOL_SIZE)
     consumer = ResultConsumer(
         database, plan, limits=parts.limits, poll_seconds=parts.settings.poll_seconds,
         rung=lambda lanes: _ring_lanes(parts, lanes), faults=FaultPoints.from_environment(),

@@ -13,7 +13,7 @@ from .command import command
 from .exits import ExitCode
 from .opening import opened, reached, settings_of
 from .options import ROLES, SETTINGS, json_option, settings_options
-from .output import print_json, print_table
+from .output import WIDTH, print_json, print_table
 
 if TYPE_CHECKING:
     from ..doctor import Finding
@@ -168,7 +168,11 @@ def _print_finding(finding: Finding) -> None:
     from .output import style_of
 
     level = finding.level.ljust(4)
-    click.echo(f"  {click.style(level, **style_of(finding.level))}  {finding.text}")
+    told = f"  {click.style(level, **style_of(finding.level))}  {finding.text}"
+    if finding.next_step and len(_INDENT + finding.text + finding.next_step) <= WIDTH - 3:
+        click.echo(f"{told} — {finding.next_step}")
+        return
+    click.echo(told)
     if finding.next_step:
         click.echo(f"{_INDENT}{finding.next_step}")
 

@@ -52,6 +52,7 @@ COMMANDS: dict[str, Place] = {
     "migrate": Place(".checking:migrate", "Create or upgrade the schema.", _CHECK),
     "doctor": Place(".checking:doctor", "Check the protections of this set-up.", _CHECK),
     "config": Place(".checking:config", "Show the settings in force and their sources.", _CHECK),
+    "completion": Place(".completing:completion", "Print a shell's completion script.", _CHECK),
     "sim": Place("..sim.cli:sim_group", "Run the protocol in a virtual world.", _CHECK),
     "bench": Place("...bench.cli:bench_group", "Measure against raw SQL.", _CHECK),
 }

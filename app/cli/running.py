@@ -26,10 +26,17 @@ _REDIS_SECONDS = 2.0
 _NOT_OF_PLANS = tuple(name for name in SETTINGS if name != "plan")
 
 
+def _complete_roles(_: click.Context, __: click.Parameter, given: str) -> list[str]:
+    """Complete the last name of a list with commas."""
+    front, comma, last = given.rpartition(",")
+    taken = front.split(",")
+    return [f"{front}{comma}{one}" for one in ROLES if one.startswith(last) and one not in taken]
+
+
 @command("up", example="ackbox up --tools my_tools\nackbox up --roles relay,reaper,reconciler")
 @click.option(
     "--roles", metavar="NAMES", default=",".join(ROLES), show_default=True,
-    help="Which roles to run here, with commas.",
+    help="Which roles to run here, with commas.", shell_complete=_complete_roles,
 )  # fmt: skip
 @click.option("--processes", type=click.IntRange(1, 256), help="Worker processes.")
 @settings_options(*SETTINGS)

@@ -128,9 +128,8 @@ def _declarations(seen: _Seen, registry: Tools) -> Iterator[Finding]:
     contracts |= {contract.tool: contract for contract in registry.contracts()}
     for tool, contract in sorted(contracts.items()):
         if contract.key.kind is KeyKind.NONE and contract.probe is ProbeStrength.NONE:
-            text = f"{tool} declares neither key nor probe: its unknowns always wait for a person"
-            step = f"declare key=idempotent(window=timedelta(hours=24)) or probe=... on {tool}"
-            yield Finding(WARN, "tool_unknowns", text, step)
+            text = f"{tool} has no key, no probe: its unknowns wait for a person"
+            yield Finding(WARN, "tool_unknowns", text, "declare key= or probe=")
         elif contract.key.kind is not KeyKind.NONE and not contract.may_resend:
             text = f"{tool}: its key window is too short for a resend, so the key settles nothing"
             step = f"declare a longer window, or a shorter call limit and settle time, on {tool}"

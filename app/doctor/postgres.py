@@ -15,7 +15,8 @@ from ...outbox.defaults import Limits
 from ...outbox.errors import AckboxError, StoreUnavailable
 from ...outbox.shell.connection import pooler_role_sql, quoted
 from ...outbox.shell.database import Database
-from ...outbox.shell.migrate import check, head
+from ...outbox.shell.migrate import check, head, plan_in
+from ...outbox.shell.schema_state import older_processes, revision_of
 from ...outbox.shell.statements import Statements
 from ..settings import Settings
 from .finding import FAIL, OK, WARN, Finding
@@ -49,17 +50,32 @@ def judge(facts: Mapping[str, Any], off_seconds: float, limits: Limits) -> Itera
     yield from _time_limits(facts)
 
 
-def check_schema(database: Database, settings: Settings) -> Finding:
-    """Return whether the schema is the one that this version works with."""
+def check_schema(database: Database, settings: Settings, limits: Limits) -> Iterator[Finding]:
+    """Yield whether this version works with the schema, and who does not follow it."""
     name = settings.schema_name
     try:
         database.run(lambda c: check(c, name), attempts=1)
+        yield from database.run(lambda c: list(_schema(c, name, limits)), attempts=1)
     except AckboxError as error:
-        return Finding(FAIL, "schema", error.what, error.next_step)
+        yield Finding(FAIL, "schema", error.what, error.next_step)
     except SQLAlchemyError as error:
         step = "give the role USAGE on the schema and rights on its tables"
-        return Finding(FAIL, "schema", f"schema {name!r} cannot be read ({_said(error)})", step)
-    return Finding(OK, "schema", f"schema {name} at {head()}")
+        yield Finding(FAIL, "schema", f"schema {name!r} cannot be read ({_said(error)})", step)
+
+
+def _schema(connection: Connection, name: str, limits: Limits) -> Iterator[Finding]:
+    found = str(revision_of(connection, name))
+    newer = f"; this ackbox knows {head()} and works with it" if found > head() else ""
+    yield Finding(OK, "schema", f"schema {name} at {found}{newer}")
+    older = older_processes(connection, name, head(), limits.dead_after_seconds)
+    for process in older:
+        text = f"{process} is older than this ackbox ({head()})"
+        yield Finding(WARN, "older_process", text, "end it and start it with this version")
+    waiting = [step.name for step in plan_in(connection, schema=name) if step.kind == "contract"]
+    if waiting:
+        text = f"contracting revision {', '.join(waiting)} is still to be run"
+        step = "ackbox migrate" + (", when every older process has ended" if older else "")
+        yield Finding(WARN, "contract_pending", text, step)
 
 
 def _facts(connection: Connection, statements: Statements) -> RowMapping:
@@ -124,9 +140,13 @@ def _durable(facts: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _standbys(facts: Mapping[str, Any]) -> Iterator[Finding]:
-    if facts["standbys"] == 0:
-        return
     names, waits = facts["synchronous_standby_names"], facts["synchronous_commit"]
+    if facts["standbys"] == 0:
+        if names and waits not in ("off", "local"):
+            text = f"no standby is connected and commits wait for one ({names}): nothing moves"
+            step = "start it, or ALTER SYSTEM RESET synchronous_standby_names; "
+            yield Finding(FAIL, "standbys", text, f"{step}SELECT pg_reload_conf()")
+        return
     if names and waits != "local":
         yield Finding(OK, "standbys", f"{facts['standbys']} standbys, synchronous: {names}")
         return

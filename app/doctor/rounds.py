@@ -14,6 +14,7 @@ from ..loading import loading
 from ..parts import load_registry
 from ..settings import Settings, unknown_variables
 from ..stores import checked_limits, own_database
+from .connections import check_connections
 from .finding import FAIL, WARN, Finding
 from .outbox import check_outbox
 from .postgres import check_schema, check_server
@@ -44,9 +45,9 @@ def _services(settings: Settings, database: Database, statements: Statements) ->
     yield from server
     fits = False
     if all(one.check != "postgres_reachable" for one in server):
-        schema = check_schema(database, settings)
-        fits = schema.level != FAIL
-        yield schema
+        schema = list(check_schema(database, settings, limits))
+        fits = all(one.level != FAIL for one in schema)
+        yield from schema
     yield from check_redis(settings)
     registry = Tools()
     try:
@@ -56,6 +57,7 @@ def _services(settings: Settings, database: Database, statements: Statements) ->
         yield Finding(FAIL, "tools_load", error.what, error.next_step)
     if fits:
         yield from check_outbox(database, statements, registry, limits)
+        yield from check_connections(database, statements, settings, limits)
 
 
 def _environment() -> Iterator[Finding]:

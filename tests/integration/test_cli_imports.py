@@ -13,7 +13,7 @@ UNNEEDED = {
     "structlog", "rich", "redis", "rq", "alembic", "httpx2", "pydantic_settings",
 }  # fmt: skip
 """Slow to import, and no part of an answer that is not drawn on a terminal."""
-ARGUMENTS = {"show": ("x",), "migrate": ("--check",)}
+ARGUMENTS = {"show": ("x",), "migrate": ("--check",), "completion": ("bash",)}
 QUIET = [n for n, one in COMMANDS.items() if isinstance(load(one.place, n), QuietCommand)]
 IMPORT_SECONDS = 0.15
 BARE = "import time; print(time.process_time())"

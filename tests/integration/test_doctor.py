@@ -218,8 +218,8 @@ def test_a_background_role_with_the_tools_is_no_worker(line: CommandLine, seeded
 def test_tools_whose_unknowns_wait_for_a_person(line: CommandLine, seeded: Seeded) -> None:
     """A served tool without key and probe is named; one with a probe is not."""
     lines = line.run("doctor").out
-    assert "keyless declares neither key nor probe" in lines
-    assert "probed declares" not in lines
+    assert "keyless has no key, no probe" in lines
+    assert "probed has no key" not in lines
 
 
 def test_what_waits_too_long_and_for_whom(line: CommandLine, seeded: Seeded) -> None:

@@ -17,6 +17,7 @@ def longer_chain(folder: Path, *kinds: str) -> Chain:
 
     A contracting one also drops a column that this version writes, and needs its predecessor.
     """
+    folder.mkdir(exist_ok=True)
     shipped = Path(str(resources.files(PACKAGE) / "migrations/versions"))
     versions = folder / f"versions_{len(list(folder.iterdir()))}"
     shutil.copytree(shipped, versions, ignore=shutil.ignore_patterns("__pycache__"))
