@@ -182,11 +182,13 @@ def _begins(world: World, bounds: Bounds) -> Iterator[Choice]:
         idle = not any(f"{name}:{seq}" in busy for seq in due)
         if due and idle and world.processes[name].runs:
             yield ("start", "reconcile", name)
-    workers = list(_idle_workers(world))
+    workers: list[str] | None = None
     for seq, row in store.tables.rows.items():
         if row.ready_at is not None and row.ready_at <= now and row.live:
             step = store.tables.intents[seq].intent_id
-            yield from (("claim", name, step) for name in workers)
+            workers = list(_idle_workers(world)) if workers is None else workers
+            for name in workers:
+                yield ("claim", name, step)
 
 
 def _is_due(world: World, seq: int) -> bool:
@@ -197,9 +199,10 @@ def _is_due(world: World, seq: int) -> bool:
 def _idle_workers(world: World) -> Iterator[str]:
     """Yield idle workers; of several that are alike only the first."""
     seen: set[Hashable] = set()
+    working = {task.process for task in world.tasks.values()}
     for name in world.spec.workers:
         process = world.processes[name]
-        if not process.runs or any(task.process == name for task in world.tasks.values()):
+        if name in working or not process.runs:
             continue
         alike = (world.spec.unserved.get(name), _has_history(world, process))
         if alike not in seen:
@@ -216,12 +219,13 @@ def _has_history(world: World, process: Process) -> Hashable:
 
 
 def _ends(world: World, bounds: Bounds) -> Iterator[Choice]:
+    working = {task.process for task in world.tasks.values()}
     for process in world.processes.values():
-        working = any(task.process == process.name for task in world.tasks.values())
-        if process.runs and working and bounds.crashes > 0 and process.owner is not None:
-            yield ("crash", process.name)
-        if process.runs and working and bounds.freezes > 0 and process.owner is not None:
-            yield ("freeze", process.name)
+        if process.owner is not None and process.name in working and process.runs:
+            if bounds.crashes > 0:
+                yield ("crash", process.name)
+            if bounds.freezes > 0:
+                yield ("freeze", process.name)
         if process.frozen:
             yield ("thaw", process.name)
         if not process.alive and bounds.restarts > 0:

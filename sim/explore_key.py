@@ -43,15 +43,11 @@ class StateKeys:
         for _, _, own in rows:
             named += own
         refs = [self._references(world, seq) for seq in tables.rows]
-        rest = (
-            tuple(sorted(tables.gates.items(), key=_first)) if tables.gates else (),
-            tuple(sorted([(batch.stage, batch.seqs) for batch in tables.batches.values()])),
-            tables.paused, tuple(tables.domains.items()), world.broken,
-            tuple(sorted(world.allowed.items())), world.throttles,
-        )  # fmt: skip
+        batches = tuple(sorted([(batch.stage, batch.seqs) for batch in tables.batches.values()]))
         return (
             number(budgets), number(tuple([part for _, part, _ in rows])), number(tuple(refs)),
-            number(workers), number(others), number(rest), number(world.tools.key()),
+            number(workers), number(others), number(batches), number(_rest(world)),
+            number(world.tools.key()),
             number(_in_order(named, world.clock.now)),
         )  # fmt: skip
 
@@ -107,15 +103,17 @@ class StateKeys:
             process = processes[name]
             owned = tuple([row.seq for row in held if row.owner == process.owner])
             alive = world.store.tables.is_alive(process.owner) if owned else None
-            whole = (_lives(process), doing.get(name), world.spec.unserved.get(name), owned, alive)
+            whole = (_lives(process), doing.pop(name, None), world.spec.unserved.get(name), owned,
+                     alive)  # fmt: skip
             workers.append((self._number(whole), name))
         workers.sort()
         labels = {name: place for place, (_, name) in enumerate(workers)}
         others = [
-            (name, _lives(process), doing.get(name))
-            for name, process in processes.items()
-            if name not in labels and (process.owner is not None or name in doing)
+            (name, _lives(processes[name]), doing.pop(name, None))
+            for name in world.spec.reconcilers
         ]
+        # What is left are roles: they hold no rows, and count while they do something.
+        others += [(name, _lives(processes[name]), doing[name]) for name in sorted(doing)]
         return tuple([part for part, _ in workers]), labels, tuple(others)
 
 
@@ -123,14 +121,29 @@ def _first(pair: tuple[int, object]) -> int:
     return pair[0]
 
 
+def _rest(world: World) -> Hashable:
+    """Return what most worlds do without: gates, pauses, versions, broken adapters, allowances."""
+    tables = world.store.tables
+    bare = not (tables.gates or tables.paused or tables.domains or world.broken)
+    if bare and not (world.allowed or world.throttles):
+        return None
+    return (
+        tuple(sorted(tables.gates.items(), key=_first)), tables.paused,
+        tuple(tables.domains.items()), world.broken, tuple(sorted(world.allowed.items())),
+        world.throttles,
+    )  # fmt: skip
+
+
 def _in_order(named: list[Named], now: datetime) -> Hashable:
     """Return which moments have passed, and the others' names in order: which fall together."""
     named.sort()
-    passed = {name for moment, name in named if moment <= now}
+    passed: set[int] = set()
     order: list[int] = []
     last: datetime | None = None
     for moment, name in named:
-        if moment > now:
+        if moment <= now:
+            passed.add(name)
+        else:
             order.append(name if moment == last else ~name)
             last = moment
     return tuple(sorted(passed)), tuple(order)
@@ -165,6 +178,8 @@ def _doing(world: World) -> dict[str, tuple[Hashable, ...]]:
     doing: dict[str, tuple[Hashable, ...]] = {
         name: (tuple(sorted(own)),) for name, own in tasks.items()
     }
+    if not world.flights:
+        return doing
     for flight in sorted(world.flights.values(), key=lambda one: one.name):
         sender = flight.task.partition(":")[0]
         sent = (flight.name.removeprefix(sender), flight.answer, flight.awaited)

@@ -24,6 +24,7 @@ _READ_IN: dict[str, frozenset[State]] = {
     "deadline": _OPEN,
 }
 """The states in which a moment of a row is looked at."""
+_TICK = timedelta(seconds=1)
 
 
 def moments_of_row(world: World, row: Row) -> Iterator[Moment]:
@@ -53,42 +54,47 @@ def moments_of_row(world: World, row: Row) -> Iterator[Moment]:
         yield row.first_sent_at + usable, (row.seq, "usable")
 
 
-def moments_of_world(world: World, labels: dict[str, int]) -> Iterator[Moment]:
-    """Yield every moment that stands in no row; workers are named by their labels."""
-    tables = world.store.tables
-    for seq, gate in tables.gates.items():
-        if gate.clock_started_at is not None and gate.decision is GateDecision.OPEN:
-            limit = timedelta(seconds=world.spec.limits.gate_limit_seconds)
-            yield gate.clock_started_at + limit, (seq, "gate")
+def moments_of_world(world: World, labels: dict[str, int]) -> list[Moment]:
+    """Return every moment that stands in no row; workers are named by their labels."""
+    tables, found = world.store.tables, list[Moment]()
+    if tables.gates:
+        found += _of_gates(world)
     for batch in tables.batches.values():
-        yield batch.due_at, (batch.stage, batch.seqs)
+        found.append((batch.due_at, (batch.stage, batch.seqs)))
     for seq, until in tables.hand_by.items():
-        yield until, (seq, "hand_by")
-    yield from _of_processes(world, labels)
-    yield from _of_tools(world)
-
-
-def _of_processes(world: World, labels: dict[str, int]) -> Iterator[Moment]:
+        found.append((until, (seq, "hand_by")))
     for flight in world.flights.values():
         if flight.answer is None:
-            yield flight.dies_at, _labelled(flight.name, labels)
+            found.append((flight.dies_at, _labelled(flight.name, labels)))
     for task in world.tasks.values():
         if task.send_by is not None and task.flight is None:
             # A send at this very moment is still in time; what comes after it is not.
-            yield task.send_by + timedelta(seconds=1), _labelled(task.name, labels)
-    yield from _of_owners(world)
+            found.append((task.send_by + _TICK, _labelled(task.name, labels)))
+    found += _of_owners(world)
+    return found + _of_tools(world)
 
 
-def _of_owners(world: World) -> Iterator[Moment]:
-    """Yield when the heartbeats of processes that beat no more are too old for their rows."""
+def _of_gates(world: World) -> list[Moment]:
+    limit = timedelta(seconds=world.spec.limits.gate_limit_seconds)
+    return [
+        (gate.clock_started_at + limit, (seq, "gate"))
+        for seq, gate in world.store.tables.gates.items()
+        if gate.clock_started_at is not None and gate.decision is GateDecision.OPEN
+    ]
+
+
+def _of_owners(world: World) -> list[Moment]:
+    """Return when the heartbeats of processes that beat no more are too old for their rows."""
     tables = world.store.tables
     held = [r for r in tables.rows.values() if r.owner is not None and r.state in OWNED]
     if not held:
-        return
+        return []
     running = [p.owner for p in world.processes.values() if p.owner is not None and p.runs]
-    for row in held:
-        if row.owner is not None and row.owner not in running:
-            yield tables.workers[row.owner].beat_at + tables.dead_after, (row.seq, "owner")
+    return [
+        (tables.workers[row.owner].beat_at + tables.dead_after, (row.seq, "owner"))
+        for row in held
+        if row.owner is not None and row.owner not in running
+    ]
 
 
 def _labelled(name: str, labels: dict[str, int]) -> Hashable:
@@ -96,10 +102,10 @@ def _labelled(name: str, labels: dict[str, int]) -> Hashable:
     return labels.get(who, who), what
 
 
-def _of_tools(world: World) -> Iterator[Moment]:
+def _of_tools(world: World) -> list[Moment]:
+    found: list[Moment] = [(moment, place) for place, moment in world.tools.forgetting()]
     for effect in world.tools.effects.values():
         lag_seconds = world.tools.specs[effect.tool].lag_seconds
         if lag_seconds and not effect.undone:
-            yield effect.at + timedelta(seconds=lag_seconds), ("seen", effect.number)
-    for place, moment in world.tools.forgetting():
-        yield moment, place
+            found.append((effect.at + timedelta(seconds=lag_seconds), ("seen", effect.number)))
+    return found

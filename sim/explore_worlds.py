@@ -74,6 +74,15 @@ def world_of_flags(
     return SmallWorld(kind, about, spec_of(kind, workers), tuple(plan), faults)
 
 
+DEFAULT = replace(
+    world_of_flags(
+        "keyless", 2, 1, DEFAULTS.generations, Faults(DEFAULTS.redeliveries, DEFAULTS.crashes)
+    ),
+    name="default",
+)
+"""What `ackbox sim explore` explores where no flag is given."""
+
+
 def _says(what: str, *, duplicate: bool = False) -> Choice:
     return ("says", STEP, what, None, None, True) if duplicate else ("says", STEP, what)
 
@@ -111,14 +120,24 @@ TABLE: tuple[SmallWorld, ...] = (
     _world("probed_person", "a strong probe and a person", spec_of("probed"), (PUT,),
            Faults(cuts=1), *TRUTHFUL),
     _world("lagging", "an index that lags", spec_of("lagging"), (PUT,), _ONE),
+    _world("lagging_person", "an index that lags, and a person", spec_of("lagging"), (PUT,),
+           Faults(cuts=1), *TRUTHFUL),
     _world("keyed", "a key without a window", spec_of("keyed"), (PUT,), _ONE),
+    _world("keyed_person", "a key, and a person who may be mistaken", spec_of("keyed"), (PUT,),
+           Faults(cuts=1), *TRUTHFUL),
     _world("windowed", "a key window that passes", spec_of("windowed"), (PUT,), Faults(cuts=1)),
+    _world("windowed_person", "a key window, a mistaken person, a late answer",
+           spec_of("windowed"), (PUT,), Faults(cuts=1), _says("not_landed"), LATE),
     _world("stored_error", "an error that the key store replays", spec_of("keyed"), (PUT,),
            Faults(cuts=1, fates=("stored_error", "stored_refusal"))),
+    _world("stored_error_windowed", "replayed until the key window has passed",
+           spec_of("windowed"), (PUT,), Faults(cuts=1, fates=("stored_error",))),
     _world("stored_error_bare", "replayed without a header", spec_of("keyed", replays=False),
            (PUT,), Faults(cuts=1, fates=("stored_error", "stored_refusal"))),
     _world("client_id", "the key is the object's identity", spec_of("client_id"), (PUT,),
            Faults(cuts=1, losses=1)),
+    _world("client_id_person", "the key is the identity, and a person", spec_of("client_id"),
+           (PUT,), Faults(cuts=1), *TRUTHFUL),
     _world("no_echo", "2xx without the echo that was promised", spec_of("keyed"), (PUT,),
            Faults(cuts=1, fates=("no_echo", "empty_success", "garbage", "cut_success"))),
     _world("lost_commits", "COMMITs without an acknowledgement, two reconcilers",
@@ -126,6 +145,10 @@ TABLE: tuple[SmallWorld, ...] = (
            Faults(cuts=1, faults=_LOST_COMMITS)),
     _world("lost_commits_twice", "two lost COMMITs, keyless", spec_of("keyless"), (PUT,),
            Faults(redeliveries=1, faults=_LOST_COMMITS, odd_faults=2)),
+    _world("lost_commits_probed", "lost COMMITs, a strong probe", spec_of("probed"), (PUT,),
+           Faults(faults=_LOST_COMMITS)),
+    _world("lost_commits_windowed", "lost COMMITs, a key window that passes", spec_of("windowed"),
+           (PUT,), Faults(cuts=1, faults=_LOST_COMMITS)),
     _world("frozen", "a process that stands still beyond its lease", spec_of("probed"), (PUT,),
            Faults(freezes=1, redeliveries=1)),
     _world("restarted", "a worker that dies and comes back", spec_of("keyed"), (PUT,),
@@ -134,10 +157,16 @@ TABLE: tuple[SmallWorld, ...] = (
            Faults(crashes=1)),
     _world("two_same_keyed", "two generations, same arguments, a key", spec_of("keyed"),
            (PUT, SAME), Faults(cuts=1)),
+    _world("two_same_probed", "same arguments, a strong probe, one worker", spec_of("probed", 1),
+           (PUT, SAME), Faults()),
+    _world("two_same_client_id", "same arguments, the key is the identity, one worker",
+           spec_of("client_id", 1), (PUT, SAME), Faults()),
     _world("two_other", "two generations, other arguments", spec_of("keyless"), (PUT, OTHER),
            Faults(crashes=1)),
     _world("two_other_probed", "other arguments, a strong probe", spec_of("probed"), (PUT, OTHER),
            Faults(cuts=1)),
+    _world("two_other_lagging", "other arguments, an index that lags, one worker",
+           spec_of("lagging", 1), (PUT, OTHER), Faults()),
     _world("two_other_mistaken", "other arguments, a mistaken person", spec_of("keyless"),
            (PUT, OTHER), Faults(cuts=1), _says("not_landed"), LATE),
     _world("three_a_b_a", "three generations: a, b, a", spec_of("keyless"), (PUT, OTHER, BACK),
@@ -145,6 +174,12 @@ TABLE: tuple[SmallWorld, ...] = (
     _world("gate", "an approval before each generation", spec_of("keyless"),
            (("put", STEP, "tool", Frozen(title="x"), "policy"), OTHER), Faults(),
            ("decide", STEP, "approved"), ("decide", STEP, "rejected")),
+    _world("gate_keyed", "an approval, then a lost answer and a key", spec_of("keyed"),
+           (("put", STEP, "tool", Frozen(title="x"), "policy"),), Faults(cuts=1),
+           ("decide", STEP, "approved"), ("decide", STEP, "rejected")),
+    _world("gate_cancel", "called off before, at or after the approval", spec_of("keyless"),
+           (("put", STEP, "tool", Frozen(title="x"), "policy"), CANCEL), Faults(crashes=1),
+           ("decide", STEP, "approved")),
     _world("undo", "an effect that is undone on request", spec_of("undoable"), (PUT, UNDO),
            Faults(cuts=1)),
     _world("undo_keyed", "undone by reference, a key", spec_of("keyed_undoable"), (PUT, UNDO),
@@ -162,7 +197,7 @@ TABLE: tuple[SmallWorld, ...] = (
            (PUT, ("pause", "tool"), ("pause", "tool")), Faults(cuts=1)),
 )  # fmt: skip
 """The kinds of world that the protocol's own model was checked in, on the shipped code."""
-SMALL = {world.name: world for world in TABLE}
+SMALL = {world.name: world for world in (DEFAULT, *TABLE)}
 
 
 def mints(world: SmallWorld) -> SmallWorld:

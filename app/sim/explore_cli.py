@@ -10,18 +10,17 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 
 from ...sim.explore import Explored, Explorer, SmallWorld
 from ...sim.explore_offers import Faults
-from ...sim.explore_worlds import DEFAULTS, SMALL, TABLE, TOOLS, mints, world_of_flags
+from ...sim.explore_worlds import DEFAULT, DEFAULTS, SMALL, TABLE, TOOLS, mints, world_of_flags
 from ...sim.shrink import shrink
 from ...sim.trace import TraceError
 from ..cli.exits import ExitCode
+from .explore_table import RESULTS, explore_worlds
 
-RESULTS = Path("sim/results/explored.json")
 _SMALL_NUMBER = click.IntRange(0, 9)
 
 
@@ -60,8 +59,13 @@ _SMALL_NUMBER = click.IntRange(0, 9)
 @click.option("--freezes", default=0, show_default=True, type=_SMALL_NUMBER)
 @click.option("--mint", is_flag=True, help="The planner has the bug of a new id on a time-out.")
 @click.option("--world", "named", type=click.Choice(list(SMALL)), help="A world of the table.")
-@click.option("--all", "every", is_flag=True, help="Explore the whole table.")
-@click.option("--write", is_flag=True, help="With --all: write the results file of this checkout.")
+@click.option("--all", "every", is_flag=True, help="Explore the default world and the table.")
+@click.option(
+    "--write",
+    is_flag=True,
+    help="With --all or --world: keep each line in the results file of this checkout.",
+)
+@click.option("--anew", is_flag=True, help="With --write: explore what has its line already, too.")
 @click.option("--first", is_flag=True, help="Stop at the first violation.")
 @click.option("--max-states", type=click.IntRange(1), help="Cut each search at so many states.")
 @click.option(
@@ -75,7 +79,7 @@ _SMALL_NUMBER = click.IntRange(0, 9)
 def explore(
     kind: str, workers: int, intents: int, generations: int, crashes: int, redeliveries: int,
     cuts: int, losses: int, freezes: int, mint: bool, named: str | None, every: bool, write: bool,
-    first: bool, max_states: int | None, out: Path, as_json: bool,
+    anew: bool, first: bool, max_states: int | None, out: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Explore every order of events and every crash point of a small world; exit 1 where a rule
     breaks, with the shortened way to it as a trace.
@@ -83,8 +87,11 @@ def explore(
     Example: ackbox sim explore --generations 1 --tool keyed --cuts 1
     """
     gc.disable()
-    if every:
-        _explore_table(max_states, write, as_json)
+    if write and not (every or named):
+        raise click.UsageError("--write needs --all or --world")
+    if every or write:
+        worlds = (DEFAULT, *TABLE) if named is None else (SMALL[named],)
+        _explore_table(worlds, max_states, write, anew, as_json)
         return
     faults = Faults(redeliveries, crashes, 0, freezes, cuts, losses)
     world = SMALL[named] if named else world_of_flags(kind, workers, intents, generations, faults)
@@ -138,25 +145,20 @@ def _write_trace(explorer: Explorer, found: Explored, out: Path) -> None:
     click.echo(f"the shortest way found stands in {out}; try: ackbox sim show {out}", err=True)
 
 
-def _explore_table(max_states: int | None, write: bool, as_json: bool) -> None:
+def _explore_table(
+    worlds: tuple[SmallWorld, ...], max_states: int | None, write: bool, anew: bool, as_json: bool
+) -> None:
     if write and not RESULTS.parent.is_dir():
         raise click.UsageError("--write needs the root of a checkout")
-    rows: list[dict[str, Any]] = []
-    for world in TABLE:
+
+    def explore_one(world: SmallWorld) -> Explored:
         _, found, seconds = _explore(world, max_states)
-        rows.append({**found.as_dict(), "about": world.about})
         if not as_json:
             _print(found, seconds)
-    document = {
-        "worlds": rows,
-        "states": sum(row["states"] for row in rows),
-        "violations": sum(row["violations"] for row in rows),
-        "cut": [row["world"] for row in rows if not row["complete"]],
-    }
-    text = json.dumps(document, indent=1) + "\n"
+        return found
+
+    document = explore_worlds(worlds, explore_one, write=write, anew=anew)
     if as_json:
-        click.echo(text, nl=False)
-    if write:
-        RESULTS.write_text(text, encoding="utf-8")
+        click.echo(json.dumps(document, indent=1))
     if document["violations"]:
         sys.exit(int(ExitCode.CHECK_FAILED))

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from ackbox.app.sim.cli import sim_group
+from ackbox.app.sim.explore_table import digest_of
 from ackbox.sim.choices import Search
 from ackbox.sim.explore import Explorer, SmallWorld, plant_nothing
 from ackbox.sim.explore_graph import count_schedules, ends, places
@@ -221,5 +222,8 @@ def test_the_minting_planner_is_part_of_a_plan() -> None:
 def test_the_committed_results_hold_every_world_and_no_violation() -> None:
     """The committed table is the one of these worlds."""
     document = json.loads(Path("sim/results/explored.json").read_text("utf-8"))
-    assert [row["world"] for row in document["worlds"]] == [world.name for world in TABLE]
+    rows = {row["world"]: row for row in [document["default"], *document["worlds"]]}
     assert document["violations"] == 0
+    assert document["cut"] == []
+    assert all(row["described"] == digest_of(SMALL[name]) for name, row in rows.items())
+    assert sorted([*rows, *document["missing"]]) == sorted(SMALL)
