@@ -99,6 +99,7 @@ class ToolRef(Generic[P, R_co]):
     def _made(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         make, place = self._args, Place(_ROOT)
         if isinstance(self._rule, ModelRule):
+            self._rule.check_names(kwargs, place)
             return validated(lambda: make(*args, **kwargs), place)
         if isinstance(self._rule, DataclassRule):
             try:

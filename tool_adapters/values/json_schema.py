@@ -76,19 +76,16 @@ def closed_object(
 
 
 def whole_schema(title: str, describe: Callable[[Definitions], Schema]) -> Schema:
-    """Return a schema with its definitions and a title; a lone reference is put in its place."""
+    """Return a schema with its definitions and a title; what is described stands at the top."""
     definitions = Definitions()
     schema = describe(definitions)
-    name = schema.get("$ref", "").rpartition("/")[2]
-    alone = bool(name) and f'"{schema["$ref"]}"' not in _texts(definitions.schemas)
-    if alone:
-        schema = definitions.schemas.pop(name)
+    if (reference := schema.get("$ref")) is not None:
+        name = reference.rpartition("/")[2]
+        schema = definitions.schemas[name]
+        if reference not in repr(definitions.schemas):
+            del definitions.schemas[name]
     parts = {"$defs": definitions.schemas} if definitions.schemas else {}
     return {**schema, "title": title, **parts}
-
-
-def _texts(schemas: Schema) -> str:
-    return repr(schemas).replace("'", '"')
 
 
 def stored_default(rule: Rule, value: Any) -> Any:

@@ -8,14 +8,14 @@ fields and order sets at random. Pure; pydantic is imported by whoever has a sig
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from .json_schema import Definitions
 from .place import Misfit, Place, Rule, RuleFor, Schema, named, no_rule, wrong_type
-from .records import decoded_fields, missing
+from .records import decoded_fields, missing, unknown
 from .scalars import JsonRule
 
 
@@ -103,6 +103,15 @@ class ModelRule:
         return validated(
             lambda: self.kind.model_validate(values, by_alias=False, by_name=True), place
         )
+
+    def check_names(self, names: Iterable[str], place: Place) -> None:
+        """Raise Misfit for a name that the model would drop without a word."""
+        if self.kind.model_config.get("extra") == "allow":
+            return
+        aliases = {one.validation_alias or one.alias for one in self._fields.values()}
+        for name in names:
+            if name not in self._fields and name not in aliases:
+                raise unknown(place, name, named(self.kind))
 
     def schema(self, definitions: Definitions) -> Schema:
         """Return pydantic's schema of the model, which knows its constraints and descriptions."""
