@@ -70,16 +70,18 @@ CHECKERS = pytest.mark.parametrize("lines", [mypy_lines, pyright_lines])
 @pytest.fixture
 def consumer(tmp_path: Path) -> Path:
     """Return a folder with the consumer's code in it."""
-    shutil.copy(HERE / "agent.py", tmp_path / "agent.py")
-    shutil.copy(HERE / "mistakes.py.txt", tmp_path / "mistakes.py")
+    for file in HERE.iterdir():
+        if file.is_file():
+            shutil.copy(file, tmp_path / file.name.removesuffix(".txt"))
     return tmp_path
 
 
 @CHECKERS
+@pytest.mark.parametrize("name", ["agent.py", "plans.py"])
 @pytest.mark.timeout(600)
-def test_a_consumer_passes_in_strict_mode(lines: Lines, consumer: Path) -> None:
-    """Arguments, results, references and an exhaustive match."""
-    assert lines(consumer / "agent.py") == {}
+def test_a_consumer_passes_in_strict_mode(name: str, lines: Lines, consumer: Path) -> None:
+    """Arguments, results, references, an exhaustive match; callbacks of every kind."""
+    assert lines(consumer / name) == {}
 
 
 @CHECKERS
@@ -94,3 +96,14 @@ def test_each_mistake_is_reported_at_its_line(lines: Lines, consumer: Path) -> N
     assert len(marked) == 9
     assert found - {place, place - 1} == marked
     assert found & {place, place - 1}
+
+
+@CHECKERS
+@pytest.mark.timeout(600)
+def test_each_mistake_about_callbacks_is_reported_at_its_line(lines: Lines, consumer: Path) -> None:
+    """Another tool's result, the wrong kind of function, a word that is none."""
+    file = consumer / "plan_mistakes.py"
+    written = file.read_text(encoding="utf-8").splitlines()
+    marked = {number for number, line in enumerate(written, 1) if "# MISTAKE" in line}
+    assert len(marked) == 7
+    assert set(lines(file)) == marked
