@@ -23,6 +23,8 @@ from ackbox.outbox.shell.statements import Statements
 from ackbox.planner.shell.consumer import ResultConsumer
 from ackbox.planner.shell.planner import Planner
 
+from ..support.waiting import DEADLINE_SECONDS
+
 TOOL = "tickets.create"
 
 
@@ -170,11 +172,13 @@ def race(*sides: Callable[[], Any]) -> list[Any]:
     barrier = threading.Barrier(len(sides))
 
     def run(side: Callable[[], Any]) -> Any:
-        barrier.wait(10)
+        barrier.wait(DEADLINE_SECONDS)
         return side()
 
     with ThreadPoolExecutor(len(sides)) as pool:
-        return [answer.result(60) for answer in [pool.submit(run, side) for side in sides]]
+        return [
+            answer.result(DEADLINE_SECONDS) for answer in [pool.submit(run, side) for side in sides]
+        ]
 
 
 def race_often(rounds: Sequence[Any], *sides: Callable[[Any], Any]) -> list[tuple[Any, ...]]:
@@ -184,7 +188,7 @@ def race_often(rounds: Sequence[Any], *sides: Callable[[Any], Any]) -> list[tupl
     def run(side: Callable[[Any], Any]) -> list[Any]:
         answers = []
         for one in rounds:
-            barrier.wait(30)
+            barrier.wait(DEADLINE_SECONDS)
             answers.append(side(one))
         return answers
 

@@ -89,11 +89,11 @@ def raw_server(*scripts: Script, receive_buffer: int | None = None) -> Iterator[
     finally:
         server.over.set()
         with contextlib.suppress(OSError):
-            socket.create_connection(server.socket.getsockname(), timeout=1).close()
-        accepting.join(5)
+            socket.create_connection(server.socket.getsockname(), timeout=60).close()
+        accepting.join(60)
         server.socket.close()
         for connection in server.open:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         for thread in server.threads:
-            thread.join(5)
+            thread.join(60)

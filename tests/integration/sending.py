@@ -17,9 +17,9 @@ BIG = b"x" * 8_000_000
 def send(
     transport: HttpTransport, url: str, body: bytes = b"{}", method: str = "POST", **limits: Any
 ) -> Evidence:
-    """Send one request; five seconds for everything that the test does not set."""
-    settings = {"limit_seconds": 5.0, "response_limit_bytes": 65_536, **limits}
-    settings.setdefault("send_by_boottime", boottime_seconds() + 5)
+    """Send one request; a minute for everything that the test does not set."""
+    settings = {"limit_seconds": 60.0, "response_limit_bytes": 65_536, **limits}
+    settings.setdefault("send_by_boottime", boottime_seconds() + 60)
     return transport.exchange(HttpRequest(method, url, (), body), **settings)
 
 

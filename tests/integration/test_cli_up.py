@@ -21,7 +21,7 @@ from ackbox.app.supervisor import StopSignals, Supervisor
 
 from ..support.running import Running
 from ..support.services import remove_files
-from ..support.waiting import wait_until
+from ..support.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.acceptance
 
@@ -76,8 +76,9 @@ def beside(running: Running, data_dir: Path, *arguments: str) -> subprocess.Comp
     """Run a command beside it, in another process that knows the data directory only."""
     bare = {k: v for k, v in os.environ.items() if not k.startswith("ACKBOX_")}
     return subprocess.run(
-        [sys.executable, "-m", "ackbox", *arguments], capture_output=True, text=True, timeout=60,
-        cwd=running.output_path.parent, env={**bare, "ACKBOX_DATA_DIR": str(data_dir)},
+        [sys.executable, "-m", "ackbox", *arguments], cwd=running.output_path.parent,
+        env={**bare, "ACKBOX_DATA_DIR": str(data_dir)},
+        capture_output=True, text=True, timeout=DEADLINE_SECONDS,
     )  # fmt: skip
 
 
@@ -91,7 +92,7 @@ def test_from_nothing_to_a_committed_step_and_out_by_ctrl_c(
     stored = beside(embedded, data_dir, "put", "notes.write", '{"text": "hi"}', "--id", "n",
                     "--no-worker-yet")  # fmt: skip
     assert stored.returncode == 0, stored.stderr
-    told = beside(embedded, data_dir, "wait", "n", "--timeout", "30", "--until", "bound")
+    told = beside(embedded, data_dir, "wait", "n", "--timeout", "90", "--until", "bound")
     assert told.returncode == 0, told.stderr
     assert told.stdout.startswith("n · committed")
     assert (embedded.output_path.parent / "notes").read_text() == "hi"
@@ -190,9 +191,11 @@ def test_a_second_ctrl_c_ends_the_grace(start: Start, database_url: str, redis_u
     put = ("put", "notes.hang", "{}", "--id", "h", "--tools", "up_tools")
     assert subprocess.run(
         [sys.executable, "-m", "ackbox", *put], cwd=running.output_path.parent,
-        env={**os.environ, **named}, capture_output=True, timeout=60,
+        env={**os.environ, **named}, capture_output=True, timeout=DEADLINE_SECONDS,
     ).returncode == 0  # fmt: skip
-    wait_until((running.output_path.parent / "begun").exists, 30, "the call has begun")
+    wait_until(
+        (running.output_path.parent / "begun").exists, DEADLINE_SECONDS, "the call has begun"
+    )
     running.interrupt()
     running.wait_for("stopping: nothing more is claimed")
     assert running.process.poll() is None

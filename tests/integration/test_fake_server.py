@@ -39,6 +39,8 @@ from ackbox.tool_adapters.shell.boottime import boottime_seconds
 from ackbox.tool_adapters.shell.fake_server import FakeServer
 from ackbox.tool_adapters.shell.http_transport import HttpTransport
 
+from ..support.waiting import DEADLINE_SECONDS
+
 MAKERS: dict[str, Callable[[str], HttpJsonTool]] = {
     "tickets": fake_ticket,
     "mails": fake_mail,
@@ -61,7 +63,7 @@ def transport() -> Iterator[HttpTransport]:
 
 def control(url: str, path: str, document: Any = None) -> Any:
     body = None if document is None else json.dumps(document).encode()
-    with urllib.request.urlopen(url + path, body, timeout=5) as answer:
+    with urllib.request.urlopen(url + path, body, timeout=DEADLINE_SECONDS) as answer:
         return json.load(answer)
 
 
@@ -69,7 +71,7 @@ def effects(server: FakeServer, wire_key: str) -> int:
     return int(control(server.url, "/_ledger")["effects"].get(wire_key, 0))
 
 
-def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:
     pause = threading.Event()
     deadline = time.monotonic() + seconds
     while not condition():
@@ -87,7 +89,7 @@ def exchange(
     assert isinstance(request, HttpRequest)
     return transport.exchange(
         request,
-        send_by_boottime=None if harmless else boottime_seconds() + 5,
+        send_by_boottime=None if harmless else boottime_seconds() + DEADLINE_SECONDS,
         limit_seconds=limit_seconds,
         response_limit_bytes=65_536,
     )
@@ -248,7 +250,7 @@ def test_a_key_in_flight_and_a_reused_key_are_unknown(
     tool = fake_ticket(server.url)
     control(server.url, "/_faults", {"fault": "delay_before_effect", "seconds": 0.5})
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(attempt, transport, tool, call_of(tool), 5.0)
+        first = pool.submit(attempt, transport, tool, call_of(tool), DEADLINE_SECONDS)
         until(lambda: control(server.url, "/_ledger")["requests"].get("POST tickets") == 1)
         second = attempt(transport, tool, call_of(tool))
         assert isinstance(first.result(), Applied)
@@ -346,9 +348,11 @@ def test_two_hundred_slow_calls_at_once(server: FakeServer, transport: HttpTrans
     began = time.monotonic()
     with ThreadPoolExecutor(200) as pool:
         calls = [call_of(tool, f"i{number}") for number in range(200)]
-        outcomes = list(pool.map(lambda call: attempt(transport, tool, call, 20.0), calls))
+        outcomes = list(
+            pool.map(lambda call: attempt(transport, tool, call, DEADLINE_SECONDS), calls)
+        )
     assert all(isinstance(one, Applied) for one in outcomes)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < DEADLINE_SECONDS
     assert control(server.url, "/_ledger")["total"] == 200
 
 
@@ -366,10 +370,10 @@ def test_it_runs_in_a_process_of_its_own_and_ends_with_its_starter(
         assert process.stdin is not None
         url = json.loads(process.stdout.readline())["url"]
         tool = fake_ticket(url)
-        assert isinstance(attempt(transport, tool, call_of(tool), 5.0), Applied)
+        assert isinstance(attempt(transport, tool, call_of(tool), DEADLINE_SECONDS), Applied)
         assert control(url, "/_ledger")["effects"] == {"i1": 1}
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_SECONDS) == 0
 
 
 CLIENT = """
@@ -391,5 +395,5 @@ def test_the_effect_happens_although_the_client_was_killed(server: FakeServer) -
         assert client.stdout is not None
         client.stdout.readline()
         os.kill(client.pid, signal.SIGKILL)
-        client.wait(10)
+        client.wait(DEADLINE_SECONDS)
     until(lambda: effects(server, "i1") == 1)

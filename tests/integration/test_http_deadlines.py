@@ -24,15 +24,20 @@ def transport() -> Iterator[HttpTransport]:
     client.close()
 
 
+FAR_SECONDS = 60.0
+"""When the server would answer, were it not for a limit; nothing that a busy machine adds."""
+
+
 def keep_silent(connection: socket.socket, over: threading.Event) -> None:
     read_request(connection)
-    over.wait(10)
+    over.wait(FAR_SECONDS)
 
 
-def dripping(interval: float, answer: bytes) -> Any:
+def dripping(interval: float, answer: bytes, at_once: int) -> Any:
     def drip(connection: socket.socket, over: threading.Event) -> None:
         read_request(connection)
-        for position in range(len(answer)):
+        connection.sendall(answer[:at_once])
+        for position in range(at_once, len(answer)):
             connection.sendall(answer[position : position + 1])
             if over.wait(interval):
                 return
@@ -40,22 +45,23 @@ def dripping(interval: float, answer: bytes) -> Any:
     return drip
 
 
-LONG = b"HTTP/1.1 201 Created\r\nContent-Length: 300\r\n\r\n" + b"x" * 300
+HEAD = b"HTTP/1.1 201 Created\r\nContent-Length: 3000\r\n\r\n"
+LONG = HEAD + b"x" * 3000
 
 
 @pytest.mark.parametrize(
-    ("interval", "phase"), [(0.05, Phase.SENT), (0.01, Phase.STATUS)], ids=["head", "body"]
+    ("at_once", "phase"), [(0, Phase.SENT), (len(HEAD), Phase.STATUS)], ids=["head", "body"]
 )
 def test_a_dripped_answer_ends_at_the_limit(
-    transport: HttpTransport, interval: float, phase: Phase
+    transport: HttpTransport, at_once: int, phase: Phase
 ) -> None:
-    """Bytes come all the time, for three times the limit; the call ends at the limit."""
-    with raw_server(dripping(interval, LONG)) as server:
+    """Bytes come all the time, for minutes; the call ends at the limit."""
+    with raw_server(dripping(0.05, LONG, at_once)) as server:
         began = time.monotonic()
         evidence = exchanged(send(transport, server.url, limit_seconds=1.0))
         took = time.monotonic() - began
     assert evidence.phase is phase
-    assert 0.9 < took < 1.3
+    assert 0.9 < took < FAR_SECONDS / 2
 
 
 def test_silence_ends_at_the_limit(transport: HttpTransport) -> None:
@@ -64,7 +70,7 @@ def test_silence_ends_at_the_limit(transport: HttpTransport) -> None:
         began = time.monotonic()
         evidence = exchanged(send(transport, server.url, limit_seconds=0.5))
     assert evidence.phase is Phase.SENT
-    assert 0.4 < time.monotonic() - began < 1.0
+    assert 0.4 < time.monotonic() - began < FAR_SECONDS / 2
 
 
 def test_past_the_send_deadline_no_byte_is_written(transport: HttpTransport) -> None:
@@ -92,7 +98,7 @@ def test_a_slow_connect_cannot_carry_the_first_byte_past_the_deadline(
         evidence = send(transport, url, send_by_boottime=boottime_seconds() + 0.4)
         for one in waiting:
             one.close()
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < FAR_SECONDS / 2
     assert isinstance(evidence, NotWritten) or exchanged(evidence).phase is Phase.NOT_SENT
 
 
@@ -133,9 +139,9 @@ def test_one_slow_call_does_not_shorten_or_delay_another(transport: HttpTranspor
         ThreadPoolExecutor(40) as pool,
     ):
         stuck = [pool.submit(ask, slow, 0.5 + 0.02 * number) for number in range(20)]
-        passed = [pool.submit(ask, quick, 5.0) for _ in range(20)]
+        passed = [pool.submit(ask, quick, FAR_SECONDS) for _ in range(20)]
         assert all(one.result()[0].status == 201 for one in passed)
         for number, one in enumerate(stuck):
             evidence, took = one.result()
             assert evidence.phase is Phase.SENT
-            assert 0.4 + 0.02 * number < took < 2.0
+            assert 0.4 + 0.02 * number < took < FAR_SECONDS / 2

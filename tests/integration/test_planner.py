@@ -20,7 +20,7 @@ from ackbox.outbox.shell.migrate import upgrade
 from ackbox.outbox.told import Committed, InFlight, UnknownOutcome
 from ackbox.planner.shell.planner import Planner
 
-from ..support.waiting import wait_until
+from ..support.waiting import DEADLINE_SECONDS, wait_until
 from .planner_support import TOOL, World, race
 
 ARGS = {"title": "VPN"}
@@ -61,7 +61,7 @@ def test_wait_returns_when_it_is_settled(world: World) -> None:
     intent = world.put()
     world.to(State.AWAITING_ACK, intent)
     told, _ = race(
-        lambda: world.planner.wait(intent, timeout_seconds=20),
+        lambda: world.planner.wait(intent, timeout_seconds=DEADLINE_SECONDS),
         lambda: world.acknowledge(intent.seq, Accepted(ref="T-1", result={"id": 1})),
     )
     assert isinstance(told, Committed)
@@ -74,7 +74,7 @@ def test_wait_never_raises_for_time(world: World) -> None:
     intent = world.put()
     began = time.monotonic()
     told = world.planner.wait(intent, timeout_seconds=0.3)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert isinstance(told, InFlight)
     assert told.reason == f"no live worker has {TOOL}"
     assert world.events(intent) == ["put"]
@@ -91,8 +91,8 @@ def test_wait_ends_in_front_of_a_person(world: World) -> None:
     assert told.reason == "being reconciled"
     world.rows("UPDATE {s}.intent_state SET parked_at = now()")
     began = time.monotonic()
-    told = world.planner.wait(intent, timeout_seconds=30)
-    assert time.monotonic() - began < 10
+    told = world.planner.wait(intent, timeout_seconds=DEADLINE_SECONDS)
+    assert time.monotonic() - began < DEADLINE_SECONDS / 2
     assert told.next_step.startswith("ackbox resolve")
 
 
@@ -103,8 +103,11 @@ def test_waiting_until_bound(world: World) -> None:
     assert world.planner.wait(intent, timeout_seconds=0.3, until="bound").word == "committed"
     assert time.monotonic() - began >= 0.3
     world.consumer.run_once()
-    assert world.planner.wait(intent, timeout_seconds=30, until="bound").word == "committed"
-    assert time.monotonic() - began < 20
+    assert (
+        world.planner.wait(intent, timeout_seconds=DEADLINE_SECONDS, until="bound").word
+        == "committed"
+    )
+    assert time.monotonic() - began < DEADLINE_SECONDS / 2
 
 
 def test_all_waiters_of_a_process_share_their_queries(world: World) -> None:
@@ -114,7 +117,7 @@ def test_all_waiters_of_a_process_share_their_queries(world: World) -> None:
     told: list[Any] = []
 
     def wait(intent: Intent) -> None:
-        told.append(world.planner.wait(intent, timeout_seconds=60))
+        told.append(world.planner.wait(intent, timeout_seconds=DEADLINE_SECONDS))
 
     threads = [threading.Thread(target=wait, args=(intent,)) for intent in intents]
     for thread in threads:
@@ -122,11 +125,12 @@ def test_all_waiters_of_a_process_share_their_queries(world: World) -> None:
     wait_until(lambda: len(waiters._waiting) == 50)
     before, began = waiters.queries, time.monotonic()
     wait_until(lambda: time.monotonic() - began > 1.0)
-    assert waiters.queries - before < 40
+    elapsed = time.monotonic() - began
+    assert waiters.queries - before < 40 * elapsed
     for intent in intents:
         world.acknowledge(intent.seq)
     for thread in threads:
-        thread.join(30)
+        thread.join(DEADLINE_SECONDS)
     assert len(told) == 50
     assert {type(one) for one in told} == {Committed}
     wait_until(lambda: not waiters._running, message="the reader ends with the last waiter")

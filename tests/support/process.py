@@ -22,6 +22,9 @@ from ackbox.workers.shell.tool_driver import ToolDriver
 
 from .seed import Seeded
 
+CALL_LIMIT_SECONDS = 300.0
+"""Of tools whose limit no test waits for."""
+
 
 class Counting(AttemptStore):
     """The real store, which counts its batches and can be told to be away."""
@@ -55,6 +58,8 @@ class Process:
         self.outbox.claims.register(
             Incarnation(self.owner, "worker", "here", 1, tuple(contracts), self.lanes)
         )
+        # Nobody beats for this process: it lives for as long as a test does not say otherwise.
+        self.outbox.sql("UPDATE {schema}.worker SET beat_at = beat_at + interval '5 minutes'")
         self.store = Counting(self.outbox.database, self.outbox.statements, DEFAULTS)
         self.store.batches = Counter()
         self.slots = LaneSlots(slots)
@@ -106,7 +111,7 @@ def counting_tool(name: str = "work") -> tuple[FunctionTool, list[int]]:
     """Return a tool, and the list of effects that it has had."""
     effects: list[int] = []
 
-    @tool(name, timeout_seconds=10, settle_seconds=1)
+    @tool(name, timeout_seconds=CALL_LIMIT_SECONDS, settle_seconds=1)
     def work(_call: Any, *, n: int) -> int:
         effects.append(n)
         return n
@@ -115,7 +120,10 @@ def counting_tool(name: str = "work") -> tuple[FunctionTool, list[int]]:
 
 
 def waiting_tool(
-    gate: threading.Event, name: str = "wait", timeout_seconds: float = 10, lane: str = "default"
+    gate: threading.Event,
+    name: str = "wait",
+    timeout_seconds: float = CALL_LIMIT_SECONDS,
+    lane: str = "default",
 ) -> tuple[FunctionTool, list[int]]:
     """Return a tool whose effect happens at once and whose answer waits for the gate."""
     effects: list[int] = []
@@ -123,7 +131,7 @@ def waiting_tool(
     @tool(name, timeout_seconds=timeout_seconds, settle_seconds=1, lane=lane)
     def wait(_call: Any, *, n: int) -> int:
         effects.append(n)
-        gate.wait(20)
+        gate.wait(CALL_LIMIT_SECONDS)
         return n
 
     return wait, effects

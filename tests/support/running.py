@@ -7,10 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from .waiting import wait_until
-
-START_SECONDS = 60.0
-STOP_SECONDS = 60.0
+from .waiting import DEADLINE_SECONDS, wait_until
 
 
 class Running:
@@ -36,7 +33,7 @@ class Running:
             assert text in self.output() or self.process.poll() is None, self.output()
             return text in self.output()
 
-        wait_until(printed, START_SECONDS, f"{text!r} was printed")
+        wait_until(printed, DEADLINE_SECONDS, f"{text!r} was printed")
 
     def interrupt(self) -> None:
         """Press Ctrl-C: the whole group of the terminal gets the signal."""
@@ -48,14 +45,14 @@ class Running:
 
     def exit_code(self) -> int:
         """Wait for the end."""
-        return self.process.wait(STOP_SECONDS)
+        return self.process.wait(DEADLINE_SECONDS)
 
     def close(self) -> None:
         """End the process and what it started, politely first: it may own servers."""
         if self.process.poll() is None:
             self.process.terminate()
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(STOP_SECONDS)
+                self.process.wait(DEADLINE_SECONDS)
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 
 from ackbox.outbox.shell.database import CommitUnknown, Database
 
-from .waiting import wait_until
+from .waiting import DEADLINE_SECONDS, wait_until
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Background(Generic[T]):
 
     def result(self) -> T:
         """Wait for the end and return what the work returned."""
-        answer = self._future.result(timeout=20)
+        answer = self._future.result(timeout=DEADLINE_SECONDS)
         self._pool.shutdown()
         return answer
 

@@ -32,7 +32,7 @@ from ackbox.tool_adapters.shell.function_transport import FunctionTransport
 
 from ...support.waiting import wait_until
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 pytestmark = pytest.mark.filterwarnings("error")
 
 

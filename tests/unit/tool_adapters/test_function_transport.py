@@ -27,7 +27,7 @@ from ackbox.tool_adapters.shell.boottime import boottime_seconds
 from ackbox.tool_adapters.shell.function_transport import FunctionTransport
 from ackbox.tool_adapters.shell.transports import Transports
 
-WAIT_SECONDS = 5.0
+WAIT_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_an_overrun_returns_at_the_limit_and_its_end_is_late_evidence(
     began = time.monotonic()
     evidence = exchange(transport, request_for(overrun), 0.2, on_late=on_late)
     assert evidence == OverLimit()
-    assert 0.15 < time.monotonic() - began < 1.0
+    assert 0.15 < time.monotonic() - began < WAIT_SECONDS / 2
     assert not late
     go_on.set()
     assert told.wait(WAIT_SECONDS)

@@ -21,7 +21,7 @@ from ackbox.workers.shell.tool_driver import ToolDriver
 
 from ...support.waiting import wait_until
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 pytestmark = pytest.mark.filterwarnings("error")
 
 
