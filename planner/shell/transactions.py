@@ -99,6 +99,7 @@ class PutsInTransactions:
         if session not in self._sessions:
             self._sessions[session] = set()
             event.listen(session, "after_commit", self._committed)
+            event.listen(session, "after_rollback", self._rolled_back)
         return self._sessions[session]
 
     def _committed(self, session: Session) -> None:
@@ -111,3 +112,8 @@ class PutsInTransactions:
             if noted is not None:
                 noted.clear()
         self._ring(lanes)
+
+    def _rolled_back(self, session: Session) -> None:
+        """Forget what was put; the event fires for the whole transaction only."""
+        with self._lock:
+            self._sessions.get(session, set()).clear()

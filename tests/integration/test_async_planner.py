@@ -20,6 +20,7 @@ from ackbox.outbox.told import Cancelled, Committed, InFlight
 from ackbox.planner.shell.async_planner import AsyncPlanner
 from ackbox.planner.shell.planner import Planner
 
+from ..support.callers import with_driver
 from ..support.waiting import wait_until
 from .planner_support import TOOL, World
 
@@ -208,7 +209,7 @@ def test_a_transaction_of_the_planners_rings_after_its_commit(world: World) -> N
 
     async def plan() -> None:
         planner = AsyncPlanner(Database(world.url), bus=Ringer())
-        engine = create_async_engine(world.url.replace("postgresql:", "postgresql+asyncpg:"))
+        engine = create_async_engine(with_driver(world.url, "asyncpg"))
         async with planner:
             for lane, target in (("mine", None), ("theirs", engine)):
                 async with planner.transaction(target) as connection:
@@ -231,7 +232,7 @@ def test_waiting_on_an_open_transaction_of_this_process_is_refused(world: World)
     """By every name; after its commit it can be waited for, whatever began on it since."""
 
     async def plan() -> None:
-        engine = create_async_engine(world.url.replace("postgresql:", "postgresql+psycopg:"))
+        engine = create_async_engine(with_driver(world.url, "psycopg"))
         async with planner_of(world) as planner, AsyncSession(engine) as session:
             intent = await planner.put(TOOL, ARGS, run_id="r1", step="open", on=session)
             for name in (intent, ("r1", "open"), intent.intent_id):
@@ -250,7 +251,7 @@ def test_the_wrong_kind_of_transaction_names_the_other_planner(world: World) -> 
     engine = create_engine(world.url)
 
     async def plan() -> None:
-        loop_engine = create_async_engine(world.url.replace("postgresql:", "postgresql+psycopg:"))
+        loop_engine = create_async_engine(with_driver(world.url, "psycopg"))
         async with planner_of(world) as planner:
             with engine.connect() as connection, pytest.raises(ConfigError) as refused:
                 await planner.get("x", on=connection)  # type: ignore[arg-type]
