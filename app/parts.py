@@ -48,7 +48,7 @@ class Parts:
 
     def incarnation(self, role: str, lanes: tuple[str, ...] = ()) -> Incarnation:
         """Return this start of this process, as its heartbeat row shows it."""
-        tools = tuple(served_name(c.tool, c.version) for c in self.registry.contracts())
+        tools = tuple(served_name(tool, version) for tool, version in self.registry.served())
         return Incarnation(self.worker_id, role, host_name(), os.getpid(), tools, lanes)
 
 

@@ -29,7 +29,7 @@ class WorkerProcess:
     def __init__(self, parts: Parts, lanes: tuple[str, ...]) -> None:
         self._parts = parts
         claims = ClaimStore(parts.database, parts.statements)
-        contracts = claims.contract_ids(parts.registry.contracts())
+        contracts = claims.served_ids(parts.registry.served())
         in_flight = parts.settings.in_flight_max
         self._slots = LaneSlots(in_flight)
         self._bell = parts.bell()

@@ -130,6 +130,29 @@ claimed = Effect(
         "contract_id": "m.contract_id",
     },
 )
+
+
+def _unready_since(row: Row, move: Move, world: World) -> Any:
+    if row.unready_since is None or row.ready_at is None:
+        return None
+    if row.contract_id is None and move.contract_id is not None:
+        return None
+    return row.unready_since + (world.now - row.ready_at)
+
+
+taken_up = Effect(
+    "taken_up",
+    lambda r, m, w: {"unready_since": _unready_since(r, m, w)},
+    {
+        "unready_since": "CASE WHEN s.contract_id IS NULL AND m.contract_id IS NOT NULL THEN NULL"
+        f" ELSE s.unready_since + ({NOW} - s.ready_at) END"
+    },
+)
+"""A claim: waiting in the queue makes no row unready, so `unready_since` moves on by that time.
+
+The first worker that has the tool at all starts anew: what others lacked says nothing about it.
+"""
+
 marked = Effect(
     "marked",
     lambda r, m, w: {

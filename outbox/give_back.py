@@ -30,15 +30,16 @@ def moves_for(
     """Return the moves to try in order; the first whose guards hold is taken.
 
     The kinds in UNREADY_REASONS are bounded by `unready_limit`: the wait grows with the time that
-    the row has been unready, and past the limit the row is refused with the reason.
+    the row has been unready, and past the limit the row is refused with the reason. A row whose
+    tool this worker lacks is free again at once the first time: from then on claims leave it to
+    whoever has the tool, if there is anybody.
     """
     if not is_wanted(row, world.now) or reason == STALE_READ_SET:
         return (_move(row, "withdraw.worker", fence, reason),)
     if reason not in UNREADY_REASONS:
         return (_move(row, "give_back", fence, reason, delay_seconds),)
-    back = _move(
-        row, "give_back", fence, reason, max(delay_seconds, _unready_delay(row, world)), True
-    )
+    delay_seconds = max(delay_seconds, _unready_delay(row, reason, world))
+    back = _move(row, "give_back", fence, reason, delay_seconds, True)
     if not _past_limit(row, world):
         return (back,)
     limit = "refuse.unserved" if reason == UNSERVED else "refuse.unready"
@@ -60,7 +61,9 @@ def _unready_seconds(row: Row, world: World) -> float:
     return (world.now - row.unready_since).total_seconds()
 
 
-def _unready_delay(row: Row, world: World) -> float:
+def _unready_delay(row: Row, reason: str, world: World) -> float:
+    if reason == UNSERVED and row.unready_since is None:
+        return 0.0
     bound = backoff_seconds(6, 1.0, world.limits)
     return min(max(_unready_seconds(row, world), world.limits.backoff_base_seconds), bound)
 

@@ -131,6 +131,13 @@ _ALIVE_SQL = (
     " AND w.stopped_at IS NULL"
     f" AND w.beat_at > {NOW} - make_interval(secs => :dead_after_seconds))"
 )
+_SERVED_SQL = (
+    "EXISTS (SELECT 1 FROM {schema}.intent own JOIN {schema}.worker w"
+    " ON (own.tool || '@' || own.tool_version) = ANY (w.tools) WHERE own.seq = s.seq"
+    " AND w.role = 'worker' AND w.stopped_at IS NULL"
+    " AND (cardinality(w.lanes) = 0 OR s.lane = ANY (w.lanes))"
+    f" AND w.beat_at > {NOW} - make_interval(secs => :dead_after_seconds))"
+)
 _UNREADY_SQL = (
     f"coalesce(s.unready_since + make_interval(secs => :unready_limit_seconds) <= {NOW}, false)"
 )
@@ -293,11 +300,13 @@ unready_too_long = Guard(
     _UNREADY_SQL,
 )  # fmt: skip
 tool_unserved = Guard(
-    "tool_unserved", "tool_served", lambda r, m, w: not w.tool_served,
-    "NOT EXISTS (SELECT 1 FROM {schema}.intent own JOIN {schema}.worker w"
-    " ON (own.tool || '@' || own.tool_version) = ANY (w.tools) WHERE own.seq = s.seq"
-    " AND w.role = 'worker' AND w.stopped_at IS NULL"
-    f" AND w.beat_at > {NOW} - make_interval(secs => :dead_after_seconds))",
+    "tool_unserved", "tool_served", lambda r, m, w: not w.tool_served, f"NOT {_SERVED_SQL}"
+)
+# A row that was given back unready is left to the living worker that has its tool.
+servable = Guard(
+    "servable", "served_elsewhere",
+    lambda r, m, w: r.unready_since is None or m.contract_id is not None or not w.tool_served,
+    f"(s.unready_since IS NULL OR m.contract_id IS NOT NULL OR NOT {_SERVED_SQL})",
 )  # fmt: skip
 # It killed its workers, or living ones lose it again and again: an adapter that never returns.
 poisonous = Guard(

@@ -43,8 +43,9 @@ class Generation:
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
     gate: GateDecision | None = None
     unserved: bool = False
-    """No live worker's row lists the tool at the row's version."""
+    """No live worker's row lists the tool at the row's version, in the row's lane."""
     paused: bool = False
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +251,19 @@ def _why(asked: Generation, now: datetime) -> str:
     if asked.paused:
         return f"{asked.tool} is paused"
     if asked.unserved:
-        return f"no live worker has {asked.tool}"
+        return f"no live worker has {asked.tool}{_version(asked.version)}"
+    if row.unready_since is not None:
+        return f"no worker could prepare the call yet; {_next_try(row, now)}"
     if row.ready_at is not None and row.ready_at > now:
         return f"may start at {row.ready_at.isoformat()}"
     return "waits for a worker"
+
+
+def _version(version: int) -> str:
+    return "" if version == 1 else f" version {version}"
+
+
+def _next_try(row: Row, now: datetime) -> str:
+    if row.ready_at is None or row.ready_at <= now:
+        return "the next try is due"
+    return f"the next try is at {row.ready_at.isoformat()}"

@@ -105,7 +105,8 @@ EDGES: tuple[Edge, ...] = (
     # -- an attempt -------------------------------------------------------------------------------
     _edge(
         "claim", (S.QUEUED,), S.EXECUTING, (A.WORKER,),
-        (g.live, g.wanted, g.undiverged, g.ready, g.alone_if_suspect), (e.claimed,),
+        (g.live, g.wanted, g.undiverged, g.ready, g.alone_if_suspect, g.servable),
+        (e.claimed, e.taken_up),
     ),
     _edge(
         "send", (S.EXECUTING,), S.AWAITING_ACK, (A.WORKER,),

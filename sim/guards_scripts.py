@@ -68,8 +68,9 @@ SCRIPTS: dict[str, str] = {
          (PUT, SETTLE, _event("supersede", step="s", args=OTHER), SETTLE,
           _event("says", step="s", what="release"), SETTLE), {}),
         ("served_by_another", {},
-         (PUT, CLAIM, _event("run", who="w1"), _event("wait", seconds=3600), CLAIM,
-          _event("run", who="w1"), SETTLE), {"unserved": {"w1": ["t"]}}),
+         (PUT, _event("crash", who="w2"), _event("wait", seconds=30), CLAIM, RUN, CLAIM,
+          _event("wait", seconds=3600), _event("restart", who="w2"), RUN, SETTLE),
+         {"unserved": {"w1": ["t"]}}),
         ("undone_after_the_bind", {"undo": "u"},
          (PUT, SETTLE, _event("wait", seconds=100), _event("compensate", step="s"), SETTLE), {}),
     )

@@ -77,6 +77,8 @@ UNNEEDED: dict[str, str] = {
     "resolved": _ASKED.format("record.decide"),
     "transient": _ASKED.format("record.decide"),
     "refusable": _ASKED.format("record.decide"),
+    "servable": "it saves claims that would be given back at once; a row that is claimed without "
+    "its tool is never sent",
     "unready_too_long": _ASKED.format("give_back.moves_for"),
     "person_may_clear": "it makes a person say that the effect may happen twice; whoever queues "
     "a row again that did land is mistaken, and is allowed one more effect with or without it",

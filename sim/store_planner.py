@@ -186,7 +186,8 @@ class MemoryPlanner:
         queued = row.state is State.QUEUED
         return Generation(
             row=row, namespace=intent.namespace, intent_id=intent.intent_id, tool=intent.tool,
-            outcome=seen.outcome if seen else None, ref=seen.ref if seen else None,
+            version=intent.tool_version, outcome=seen.outcome if seen else None,
+            ref=seen.ref if seen else None,
             document=seen.document if seen else {}, gate=gate.decision if gate else None,
             unserved=queued and not tables.is_served(seq),
             paused=queued and tables.is_paused(intent.tool),

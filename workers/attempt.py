@@ -118,7 +118,7 @@ def conclude(claim: Claimed, evidence: Evidence) -> Generator[Any, Any, Outcome]
 def _get_ready(claim: Claimed) -> Generator[Any, Any, _Ready | Recorded]:
     built = yield Build(claim)
     if isinstance(built, NoTool):
-        return (yield from _give_back(claim, UNSERVED, GIVE_BACK_SECONDS, unready=True))
+        return (yield from _give_back(claim, UNSERVED, 0.0, unready=True))
     if isinstance(built, Raised):
         return (yield from _failed(claim, built, "build_failed"))
     prepared = yield from _prepare(claim)

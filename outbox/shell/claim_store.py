@@ -114,6 +114,17 @@ class ClaimStore:
         ids = self._database.run(keep)
         return {served_name(c.tool, c.version): ids[d] for d, c in by_digest.items()}
 
+    def served_ids(self, served: Mapping[tuple[str, int], ToolContract]) -> dict[str, int]:
+        """Keep the declarations and return, by `served_name`, the one that a claim stamps.
+
+        Several versions may have one declaration: that of the code which upgrades their arguments.
+        """
+        ids = self.contract_ids(served.values())
+        return {
+            served_name(*row): ids[served_name(contract.tool, contract.version)]
+            for row, contract in served.items()
+        }
+
     def claim(
         self,
         lane: str,

@@ -313,6 +313,7 @@ def _generation(row: RowMapping) -> Generation:
         namespace=row["namespace"],
         intent_id=row["intent_id"],
         tool=row["tool"],
+        version=row["tool_version"],
         outcome=row["outcome"],
         ref=row["ref"],
         document=row["document"] or {},

@@ -1,12 +1,19 @@
 -- purpose: claim ready rows of one lane, oldest first, and hand over what an attempt needs
 -- edges: claim
 -- zero rows: nothing is ready, or others hold the ready rows locked
+-- the declaration is looked up for rows that were given back unready, and for the picked ones
 -- :low_water skips index entries of rows that were claimed long ago but are not vacuumed yet
 WITH asked AS (
     SELECT CAST(:owner AS uuid) AS owner, CAST(:alone AS boolean) AS alone,
            CAST('queued' AS text) AS from_state
 ), picked AS (
-    SELECT s.seq, s.ready_at FROM {schema}.intent_state s CROSS JOIN asked m
+    SELECT s.seq, s.ready_at
+      FROM {schema}.intent_state s
+     CROSS JOIN LATERAL (
+           SELECT asked.*, CAST(CAST(:contracts AS jsonb) ->> (
+                      SELECT n.tool || '@' || n.tool_version FROM {schema}.intent n
+                       WHERE n.seq = s.seq) AS integer) AS contract_id
+             FROM asked) m
      WHERE s.lane = :lane
        AND s.ready_at IS NOT NULL
        AND s.ready_at >= CAST(:low_water AS timestamptz)

@@ -1,7 +1,7 @@
 -- purpose: everything that is told of some steps: all generations and what settled them
 -- edges: none
 -- zero rows: no such step, or its transaction is not committed
-SELECT n.namespace, n.intent_id, n.tool, s.*, o.outcome, o.ref, o.document, g.decision AS gate,
+SELECT n.namespace, n.intent_id, n.tool, n.tool_version, s.*, o.outcome, o.ref, o.document, g.decision AS gate,
        {schema}.clock_now() AS now,
        CASE WHEN s.state = 'queued' THEN ({guard:tool_unserved}) ELSE false END AS unserved,
        CASE WHEN s.state = 'queued' THEN EXISTS (

@@ -54,9 +54,16 @@ class MemoryOutbox:
         self.store.claims.register(owner, tools, role)
 
     def claim(
-        self, lane: str, limit: int, owner: uuid.UUID, *, alone: bool = False
+        self,
+        lane: str,
+        limit: int,
+        owner: uuid.UUID,
+        *,
+        alone: bool = False,
+        knows: Sequence[str] = SERVED,
     ) -> list[Claimed]:
-        return self.store.claims.claim(lane, limit, owner, self._contracts, alone=alone)
+        contracts = {name: one for name, one in self._contracts.items() if name in knows}
+        return self.store.claims.claim(lane, limit, owner, contracts, alone=alone)
 
     def mark(self, command: MarkSend, owner: uuid.UUID) -> Any:
         return self.store.attempts.mark([command], owner)[0]

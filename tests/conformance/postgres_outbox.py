@@ -109,9 +109,16 @@ class PostgresOutbox:
         self._claims.register(Incarnation(owner, role, "here", 1, tuple(tools)))
 
     def claim(
-        self, lane: str, limit: int, owner: uuid.UUID, *, alone: bool = False
+        self,
+        lane: str,
+        limit: int,
+        owner: uuid.UUID,
+        *,
+        alone: bool = False,
+        knows: Sequence[str] = SERVED,
     ) -> list[Claimed]:
-        return self._claims.claim(lane, limit, owner, self._contracts, alone=alone)
+        contracts = {name: one for name, one in self._contracts.items() if name in knows}
+        return self._claims.claim(lane, limit, owner, contracts, alone=alone)
 
     def mark(self, command: MarkSend, owner: uuid.UUID) -> Any:
         return self._attempts.mark([command], owner)[0]

@@ -1,6 +1,7 @@
 """Short ways to bring rows of any outbox into any state, by the store's own commands alone."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -25,7 +26,7 @@ from ackbox.outbox.people import Said
 from ackbox.outbox.telling import tell
 from ackbox.sim.clock import BEGINNING
 
-from .outboxes import BY_NAME, Outbox
+from .outboxes import BY_NAME, SERVED, Outbox
 
 W1, W2, R1 = (uuid.UUID(int=number) for number in (1, 2, 3))
 
@@ -77,8 +78,10 @@ class Story:
 
     # -- workers ---------------------------------------------------------------------------------
 
-    def claim(self, name: str = "n", owner: uuid.UUID = W1) -> Claimed:
-        (claimed,) = self.outbox.claim(name, 1, owner)
+    def claim(
+        self, name: str = "n", owner: uuid.UUID = W1, knows: Sequence[str] = SERVED
+    ) -> Claimed:
+        (claimed,) = self.outbox.claim(name, 1, owner, knows=knows)
         return claimed
 
     def mark(self, claim: Claimed, owner: uuid.UUID = W1, digest: str = "d") -> Any:

@@ -130,24 +130,6 @@ def test_give_back_returns_or_withdraws(story: Story) -> None:
     assert story.give_back(claim, "shutdown").code == "stale_fence"
 
 
-def test_unready_rows_are_refused_after_the_limit(story: Story) -> None:
-    """By time alone, and for an unserved tool only while nobody serves it."""
-    story.put("a")
-    assert story.give_back(story.claim("a"), "build_failed", True).edge == "give_back"
-    story.put("b")
-    assert story.give_back(story.claim("b"), "no_worker_for_tool", True).edge == "give_back"
-    story.advance(3601)
-    assert story.give_back(story.claim("a"), "build_failed", True).edge == "refuse.unready"
-    claim = story.claim("b")
-    assert story.give_back(claim, "no_worker_for_tool", True).edge == "give_back"
-    story.advance(400)
-    for owner in (W1, W2):
-        story.outbox.register(owner, ())
-    story.outbox.stop(W1)
-    claim = story.claim("b", W2)
-    assert story.give_back(claim, "no_worker_for_tool", True).edge == "refuse.unserved"
-
-
 def test_the_reaper_tells_the_dead_from_the_slow(story: Story) -> None:
     """A dead owner makes the row suspect, a living one that lost it does not."""
     dead, slow = story.seq("dead"), story.seq("slow")

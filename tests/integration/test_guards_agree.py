@@ -135,9 +135,10 @@ def _in_world(
 
 def changed(row: Row, edge: Edge, world: Surroundings) -> Row:
     """Return the row after the edge's effects, whatever its guards say."""
-    for effect in edge.writes:
-        changes = effect.change(row, world.moves[row.seq], world.world(row.seq))
-        row = replace(row, **changes)
+    changes: dict[str, Any] = {}
+    for effect in edge.writes:  # each sees the row as it was, as a SET list does
+        changes |= effect.change(row, world.moves[row.seq], world.world(row.seq))
+    row = replace(row, **changes)
     return replace(row, observation_id=77) if "observed" in names_of(edge.effects) else row
 
 

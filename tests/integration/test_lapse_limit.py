@@ -33,11 +33,20 @@ def lapse(process: Process, seq: int) -> str:
 def test_a_row_whose_attempts_hang_is_refused_at_the_unready_limit(process: Process) -> None:
     """Its adapter never gives it back, so only the reaper can end it; nothing was ever sent."""
     (seq,) = process.put("work", 1)
+    lapses = int(DEFAULTS.unready_limit_seconds / (DEFAULTS.claim_lease_seconds + 1)) + 2
     assert lapse(process, seq) == "queued"
-    assert lapse(process, seq) == "queued"
-    process.outbox.advance(DEFAULTS.unready_limit_seconds)
-    assert lapse(process, seq) == "failed"
+    states = [lapse(process, seq) for _ in range(lapses - 1)]
+    assert (states.count("queued"), states[-1]) == (lapses - 2, "failed")
     assert process.outbox.row(seq)["sends"] == 0
+
+
+def test_a_wait_in_the_queue_makes_no_row_unready(process: Process) -> None:
+    """Two lost claims of a living worker, hours apart, say nothing about the row."""
+    (seq,) = process.put("work", 1)
+    for _ in range(3):
+        assert lapse(process, seq) == "queued"
+        process.outbox.advance(DEFAULTS.unready_limit_seconds)
+        process.outbox.claims.beat(process.owner)
 
 
 def test_a_death_past_the_unready_limit_is_only_a_death(process: Process) -> None:

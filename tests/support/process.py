@@ -53,7 +53,7 @@ class Process:
         self.owner = uuid.uuid4()
         self.doubtful = False
         registry = Tools(*tools)
-        contracts = self.outbox.claims.contract_ids(registry.contracts())
+        contracts = self.outbox.claims.served_ids(registry.served())
         self.lanes = ("default", "slow", *registry.lanes())
         self.outbox.claims.register(
             Incarnation(self.owner, "worker", "here", 1, tuple(contracts), self.lanes)

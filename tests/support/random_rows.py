@@ -86,7 +86,11 @@ class Surroundings:
     def _served(self, seq: int) -> bool:
         name = f"{self.intents[seq]['tool']}@{self.intents[seq]['tool_version']}"
         serving = [one for one in self.workers if alive(one) and one["role"] == "worker"]
-        return any(name in worker["tools"] for worker in serving)
+        lane = self.rows[seq].lane
+        return any(
+            name in worker["tools"] and (not worker["lanes"] or lane in worker["lanes"])
+            for worker in serving
+        )
 
     def _holds(self, seq: int) -> bool:
         namespace = self.intents[seq]["namespace"]
@@ -154,6 +158,7 @@ def _draw_worker(world: Surroundings) -> dict[str, Any]:
         "worker_id": uuid.UUID(int=world.random.getrandbits(128), version=4),
         "role": "relay" if world.chance(0.3) else "worker",
         "tools": [f"{tool}@1" for tool in TOOLS if world.chance(0.3)],
+        "lanes": world.random.choice(([], ["default", "other"], ["other"])),
         "beat_at": world.moment(1.0),
         "stopped_at": NOW if world.chance(0.3) else None,
     }
@@ -305,7 +310,7 @@ def _store_around(connection: Connection, space: str, world: Surroundings) -> No
     numbered = enumerate(world.contracts, 1)
     contracts = [{"contract_id": n} | _contract(one) for n, one in numbered]
     _insert(connection, f"{space}.contract", contracts)
-    about = {"host": "h", "pid": 1, "lanes": [], "started_at": NOW}
+    about = {"host": "h", "pid": 1, "started_at": NOW}
     _insert(connection, f"{space}.worker", [about | worker for worker in world.workers])
     who = {"actor": "person", "reason": "test", "created_at": NOW}
     _insert(connection, f"{space}.paused", [who | {"tool": tool} for tool in world.paused])
