@@ -36,7 +36,9 @@ def moments_of_row(world: World, row: Row) -> Iterator[Moment]:
     contract = world.store.tables.contract_of(row)
     if row.unready_since is not None and row.state in (S.QUEUED, S.EXECUTING):
         limit = timedelta(seconds=world.spec.limits.unready_limit_seconds)
-        yield row.unready_since + limit, (row.seq, "unready")
+        # Waiting in the queue does not count: the claim moves `unready_since` on by that time.
+        waited = max(world.clock.now - (row.ready_at or world.clock.now), timedelta(0))
+        yield row.unready_since + waited + limit, (row.seq, "unready")
     if contract is None:
         return
     may_be_undone = row.state is S.COMMITTED and contract.compensates
