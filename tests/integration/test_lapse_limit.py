@@ -33,10 +33,12 @@ def lapse(process: Process, seq: int) -> str:
 def test_a_row_whose_attempts_hang_is_refused_at_the_unready_limit(process: Process) -> None:
     """Its adapter never gives it back, so only the reaper can end it; nothing was ever sent."""
     (seq,) = process.put("work", 1)
-    lapses = int(DEFAULTS.unready_limit_seconds / (DEFAULTS.claim_lease_seconds + 1)) + 2
-    assert lapse(process, seq) == "queued"
-    states = [lapse(process, seq) for _ in range(lapses - 1)]
-    assert (states.count("queued"), states[-1]) == (lapses - 2, "failed")
+    most = int(DEFAULTS.unready_limit_seconds / DEFAULTS.claim_lease_seconds) + 2
+    states = [lapse(process, seq)]
+    while states[-1] == "queued" and len(states) < most:
+        states.append(lapse(process, seq))
+    # One or two lost claims end nothing: it takes about an hour of them.
+    assert (states[-1], len(states) > most // 2) == ("failed", True)
     assert process.outbox.row(seq)["sends"] == 0
 
 
