@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,7 @@ from .command import command
 from .exits import ExitCode
 from .opening import opened, reached, settings_of
 from .options import ROLES, SETTINGS, json_option, settings_options
-from .output import WIDTH, print_json, print_table
+from .output import WIDTH, print_json, print_uncut
 
 if TYPE_CHECKING:
     from ..doctor import Finding
@@ -189,13 +190,25 @@ def config(ctx: click.Context, /, as_json: bool, **_: Any) -> None:
     from ..settings import unknown_variables
 
     settings = settings_of(ctx.params, attach=False)
-    rows = list(settings.in_force())
+    rows = list(_in_force(settings))
     unknown = unknown_variables()
     if as_json:
         shown = {name: {"value": value, "source": source} for name, value, source in rows}
         print_json({"settings": shown, "unknown_variables": [name for name, _ in unknown]})
         return
-    print_table(("SETTING", "VALUE", "FROM"), [(n, v or "–", s) for n, v, s in rows], give=(1, 2))
+    print_uncut(("SETTING", "VALUE", "FROM"), [(n, v or "–", s) for n, v, s in rows])
     for name, nearest in unknown:
         hint = f"; did you mean {nearest}" if nearest else ""
         click.echo(f"{name} is no setting and has no effect{hint}", file=sys.stderr)
+
+
+def _in_force(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """Yield what is in force; URLs that nobody gave are those of a running `ackbox up`."""
+    from ..environment import running_services
+
+    attached = {name: value for name, value, _ in running_services(settings).in_force()}
+    for name, value, source in settings.in_force():
+        if value or not attached[name]:
+            yield name, value, source
+        else:
+            yield name, attached[name], "the running ackbox up"

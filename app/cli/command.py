@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from .faults import errors_told
+from .faults import errors_told, usage_told
 
 
 class SettingOption(click.Option):
@@ -25,9 +25,15 @@ class AckboxCommand(click.Command):
         super().__init__(*args, **kwargs)
         self.example = example
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options and tell a mistake in them."""
+        with usage_told(command=ctx.command_path, as_json="--json" in args):
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and tell what it raises."""
-        with errors_told(as_json=bool(ctx.params.get("as_json"))):
+        as_json = bool(ctx.params.get("as_json"))
+        with errors_told(as_json=as_json), usage_told(command=ctx.command_path, as_json=as_json):
             return super().invoke(ctx)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

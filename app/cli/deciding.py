@@ -83,7 +83,7 @@ def close_divergence(
     N is the divergence that you saw in `ackbox show`.
     """
     if stands == undone:
-        raise click.UsageError("say one of --stands, --undone. Nothing was changed.")
+        raise click.UsageError("say one of --stands, --undone")
     verdict = Verdict.STANDS if stands else Verdict.UNDONE
     with opened(ctx.params) as outbox:
         subject = subject_of(outbox, name, namespace)
@@ -106,7 +106,8 @@ def cancel(ctx: click.Context, /, name: str, namespace: str, as_json: bool, **_:
     with opened(ctx.params) as outbox:
         named = find(outbox, name, namespace=namespace, exact=True)
         steps = {"use_compensate": f"ackbox resolve {named.shown} --compensate --reason TEXT"}
-        with outbox.planner(named.namespace) as planner, next_steps(steps):
+        names = {named.intent_id: named.shown}
+        with outbox.planner(named.namespace) as planner, next_steps(steps, names):
             told = planner.cancel(named.intent_id)
     print_told(told, named.shown, as_json=as_json)
     ctx.exit(ExitCode.DONE if told.word == "cancelled" else exit_code_of(told.word))

@@ -56,6 +56,31 @@ class _Interrupted(AckboxError):
         )
 
 
+class UsageMistake(AckboxError):
+    """What was typed is no legal command; nothing was looked at."""
+
+    default_code = "usage"
+    default_effect = "Nothing was changed."
+
+
+class _NotConfirmed(AckboxError):
+    """A person was asked whether they are sure, and did not say yes."""
+
+    default_code = "not_confirmed"
+    default_effect = "Nothing was changed."
+
+
+@contextmanager
+def usage_told(*, command: str, as_json: bool) -> Iterator[None]:
+    """Show a usage mistake in the three parts of every other error; `command` has the help."""
+    try:
+        yield
+    except click.UsageError as error:
+        what = error.format_message().strip().rstrip(".")
+        mistake = UsageMistake(" ".join(what.split()), next_step=f"{command} --help")
+        raise Told(mistake, as_json=as_json) from None
+
+
 @contextmanager
 def errors_told(*, as_json: bool) -> Iterator[None]:
     """Show what is raised inside as the command line shows errors; bugs pass."""
@@ -63,6 +88,9 @@ def errors_told(*, as_json: bool) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise Told(_Interrupted(), as_json=as_json) from None
+    except click.Abort:
+        not_confirmed = _NotConfirmed("it was not confirmed", next_step="ackbox show, then again")
+        raise Told(not_confirmed, as_json=as_json) from None
     except Exception as error:
         told = _translated(error)
         if told is not None:
@@ -71,12 +99,19 @@ def errors_told(*, as_json: bool) -> Iterator[None]:
 
 
 @contextmanager
-def next_steps(by_code: Mapping[str, str]) -> Iterator[None]:
-    """Name commands instead of the planner's own calls in what is refused inside."""
+def next_steps(
+    by_code: Mapping[str, str], names: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Name commands instead of the planner's own calls in what is refused inside.
+
+    `names` gives the short names of whole ids.
+    """
     try:
         yield
     except Refused as error:
         error.next_step = by_code.get(error.code, error.next_step)
+        for whole, short in (names or {}).items():
+            error.what = error.what.replace(whole, short)
         raise
 
 
@@ -105,9 +140,9 @@ def _of_database(error: Exception) -> AckboxError | None:
 
 
 def _exit_code(error: AckboxError) -> ExitCode:
-    if isinstance(error, _Interrupted):
+    if isinstance(error, _Interrupted | _NotConfirmed):
         return ExitCode.INTERRUPTED
-    if isinstance(error, InvalidIntent):
+    if isinstance(error, InvalidIntent | UsageMistake):
         return ExitCode.USAGE
     if isinstance(error, Refused):
         return ExitCode.REFUSED

@@ -92,13 +92,14 @@ def _generations(outbox: Opened, namespace: str, intent_id: str) -> list[Generat
 def _named(
     rows: list[GenerationRow], namespace: str, intent_id: str, generation: int | None
 ) -> Named:
+    first = rows[0]
     if generation is not None and all(one.generation != generation for one in rows):
         numbers = ", ".join(str(one.generation) for one in rows)
         raise Refused(
-            "not_found", f"ackbox show {intent_id}",
+            "not_found",
+            f"ackbox show {display_name(namespace, intent_id, first.run_id, first.step)}",
             what=f"there is no generation {generation} of it, only {numbers}",
-        )  # fmt: skip
-    first = rows[0]
+        )
     shown = display_name(namespace, intent_id, first.run_id, first.step, generation or 0)
     return Named(namespace, intent_id, generation, shown)
 

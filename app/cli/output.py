@@ -16,6 +16,7 @@ import click
 WIDTH = 100
 _GAP = 2
 _CUT = "…"
+_LAST_WIDTH = 32
 _UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "m"))
 
 
@@ -43,6 +44,19 @@ def print_table(
     for row in (titles, *rows):
         cells = [_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True)]
         click.echo((" " * _GAP).join(cells).rstrip())
+
+
+def print_uncut(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows whose last cell moves to a line of its own where the others leave no room."""
+    short = [(*row[:-1], row[-1][:_LAST_WIDTH]) for row in (titles, *rows)]
+    widths = fitted(short, (len(titles) - 2,))
+    indent = sum(widths[:-1]) + _GAP * (len(widths) - 1)
+    for *cells, last in (titles, *rows):
+        front = (" " * _GAP).join(c.ljust(w) for c, w in zip(cells, widths, strict=False))
+        if len(front) > indent - _GAP or indent + len(last) > WIDTH:
+            click.echo(front.rstrip())
+            front = " " * (max(_GAP, min(indent, WIDTH - len(last))) - _GAP)
+        click.echo(f"{front}{' ' * _GAP}{last}".rstrip())
 
 
 def fitted(rows: Sequence[Sequence[str]], give: Sequence[int], limit: int = WIDTH) -> list[int]:

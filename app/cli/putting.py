@@ -64,6 +64,7 @@ def put(ctx: click.Context, /, tool: str, args_json: str, as_json: bool, **given
     ARGS_JSON is a JSON object, @FILE or - for stdin. The same id with the same arguments returns
     the stored intent; with other arguments it is refused (args_conflict).
     """
+    _require_name(given)
     args = parse_arguments(_read(args_json))
     options = _options(given)
     with opened(ctx.params) as outbox, outbox.planner(given["namespace"]) as planner:
@@ -72,6 +73,14 @@ def put(ctx: click.Context, /, tool: str, args_json: str, as_json: bool, **given
         with next_steps({"args_conflict": _look(given)}):
             intent = planner.put(call, untyped, if_exists=given["if_exists"], **options)
     _print(intent, as_json)
+
+
+def _require_name(given: Mapping[str, Any]) -> None:
+    names = [given[name] is not None for name in ("run_id", "step", "intent_id")]
+    if names not in ([True, True, False], [False, False, True]):
+        raise InvalidIntent(
+            "an intent is named by --run-id and --step together, or by --id alone", next_step=_NEXT
+        )
 
 
 def _look(given: Mapping[str, Any]) -> str:

@@ -78,13 +78,11 @@ def resolve(ctx: click.Context, /, name: str, namespace: str, as_json: bool, **g
 def _kind(given: Mapping[str, Any]) -> str:
     chosen = [kind for kind in _KINDS if given[kind] not in (None, False)]
     if len(chosen) != 1:
-        raise click.UsageError(
-            "say one of --landed REF, --not-landed, --undone, --compensate. Nothing was changed."
-        )
+        raise click.UsageError("say one of --landed REF, --not-landed, --undone, --compensate")
     if chosen[0] != "not_landed" and given["requeue"]:
-        raise click.UsageError("--requeue goes with --not-landed. Nothing was changed.")
+        raise click.UsageError("--requeue goes with --not-landed")
     if not given["requeue"] and (given["may_duplicate"] or given["drop_handle"]):
-        raise click.UsageError("--may-duplicate and --drop-handle go with --requeue.")
+        raise click.UsageError("--may-duplicate and --drop-handle go with --requeue")
     return chosen[0]
 
 

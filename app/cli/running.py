@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...outbox.errors import ConfigError
+from ...outbox.errors import ConfigError, Refused
 from .command import AckboxCommand, command
 from .opening import importable_here, require_schema
 from .options import ROLES, SETTINGS, given_settings, settings_options
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ..supervisor import StopSignals
 
 _REDIS_SECONDS = 2.0
+_NO_WORKER = (
+    "no tools are named, so that no worker is started; with tools: ackbox up --tools MODULE"
+)
 _NOT_OF_PLANS = tuple(name for name in SETTINGS if name != "plan")
 
 
@@ -50,9 +53,15 @@ def up(ctx: click.Context, /, roles: str, processes: int | None, **_: Any) -> No
     chosen = _chosen_roles(roles)
     with _stop_signals() as signals:
         settings = _settings(ctx.params, processes)
+        # Whatever is wrong with modules is told before any server is started.
+        has_tools = _loads(settings)
+        idle = "worker" in chosen and not has_tools
+        if idle and roles != ",".join(ROLES):
+            raise _no_tools()
         with _services(settings) as (ready, services):
-            if "worker" in chosen and not _has_tools(ready):
-                chosen = _without_worker(chosen, asked=roles != ",".join(ROLES))
+            if idle:
+                chosen.remove("worker")
+                _say(_NO_WORKER)
             code = _supervise(ready, chosen, signals, services)
     ctx.exit(code)
 
@@ -68,9 +77,10 @@ def worker(ctx: click.Context, /, processes: int | None, **_: Any) -> None:
     more is claimed, what is on the wire is waited for.
     """
     with _stop_signals() as signals:
-        settings = _running(_settings(ctx.params, processes))
-        if not _has_tools(settings):
+        settings = _settings(ctx.params, processes)
+        if not _loads(settings):
             raise _no_tools()
+        settings = _running(settings)
         code = _supervise(settings, ["worker"], signals)
     ctx.exit(code)
 
@@ -138,7 +148,6 @@ def _running(settings: Settings) -> Settings:
 @contextmanager
 def _services(settings: Settings) -> Iterator[tuple[Settings, EmbeddedServices | None]]:
     """Start what no setting names, migrated; check what is named."""
-    from ...outbox.shell.migrate import upgrade
     from ..environment import started_services
 
     with started_services(settings) as (ready, services):
@@ -146,9 +155,20 @@ def _services(settings: Settings) -> Iterator[tuple[Settings, EmbeddedServices |
             _say(services.describe())
             if services.notice:
                 _say(services.notice)
-            upgrade(ready.direct_url.reveal(), schema=ready.schema_name, outbox=ready.outbox)
+            _migrate(ready.direct_url.reveal(), ready)
         _require_fit(ready)
         yield ready, services
+
+
+def _migrate(url: str, settings: Settings) -> None:
+    """Bring our own database to this version; beside older processes as far as they can follow."""
+    from ...outbox.shell.migrate import upgrade
+
+    try:
+        upgrade(url, schema=settings.schema_name, outbox=settings.outbox)
+    except Refused as refused:
+        upgrade(url, schema=settings.schema_name, outbox=settings.outbox, expand_only=True)
+        _say(f"{refused.what}; it waits until they have ended. Look: ackbox doctor")
 
 
 def _require_fit(settings: Settings) -> None:
@@ -241,19 +261,14 @@ def _leaving(settings: Settings) -> str:
     )
 
 
-def _has_tools(settings: Settings) -> bool:
+def _loads(settings: Settings) -> bool:
+    """Load what the settings name; return whether there is any tool. Raises ConfigError."""
+    from ..consumer_process import load_plan
     from ..parts import load_registry
     from ..stores import checked_limits
 
+    load_plan(settings.plan)
     return bool(load_registry(settings, checked_limits(settings)).contracts())
-
-
-def _without_worker(roles: list[str], *, asked: bool) -> list[str]:
-    rest = [role for role in roles if role != "worker"]
-    if asked:
-        raise _no_tools()
-    _say("no tools are named, so that no worker is started; with tools: ackbox up --tools MODULE")
-    return rest
 
 
 def _no_tools() -> ConfigError:

@@ -16,7 +16,7 @@ import click
 from ...outbox.errors import Refused
 from ...outbox.model import State
 from ...outbox.people import Denied, Said, Stated
-from .again import again
+from .faults import UsageMistake
 from .naming import Named, display_name, find, shortened
 from .opening import Opened
 from .options import actor_name
@@ -67,9 +67,9 @@ def said_by(
         click.echo(f"{facts}, sent {row.sends}×", err=True)
         click.confirm(f"as {actor}: {statement} ({given['reason']}). Sure?", abort=True, err=True)
     elif fence is None and needs_fence:
-        raise click.UsageError(
-            "no terminal can ask for confirmation: quote the fence that you saw with --fence N.\n"
-            + again(f"Nothing was changed.\nTry: ackbox show {subject.shown}")
+        raise UsageMistake(
+            "no terminal can ask for confirmation: quote the fence that you saw, with --fence N",
+            next_step=f"ackbox show {subject.shown}",
         )
     return Said(row.seq, actor, given["reason"], fence)
 

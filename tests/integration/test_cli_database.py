@@ -40,7 +40,7 @@ ANY: list[tuple[str, ...]] = [
     ("put", "t", "{}", "--id", "x"), ("release", "x", "--reason", "r", "--fence", "1"),
     ("resolve", "x", "--landed", "R", "--reason", "r", "--fence", "1"),
     ("close-divergence", "x", "1", "--stands", "--reason", "r"),
-    ("up",), ("relay",), ("worker", "--tools", "x"),
+    ("up",), ("relay",), ("reaper",),
 ]  # fmt: skip
 
 

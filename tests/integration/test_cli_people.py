@@ -148,7 +148,7 @@ def test_cancel_by_state(line: CommandLine, seeded: Seeded) -> None:
 
 
 @pytest.mark.parametrize(("reply", "code", "state"), [("y\n", 0, "committed"),
-                                                      ("n\n", 1, "indeterminate")])  # fmt: skip
+                                                      ("n\n", 130, "indeterminate")])  # fmt: skip
 def test_a_terminal_is_asked(
     line: CommandLine, seeded: Seeded, reply: str, code: int, state: str
 ) -> None:

@@ -18,7 +18,7 @@ from ackbox.app.settings import names
 from ackbox.outbox.errors import InvalidIntent
 from ackbox.outbox.told import Told
 
-from ..support.command_line import CommandLine
+from ..support.command_line import CommandLine, error_of
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = [name for name, one in COMMANDS.items() if "demo" not in one.place and "bench" not in name]
@@ -181,12 +181,27 @@ def test_config_shows_values_sources_and_no_password(bare: CommandLine) -> None:
     assert max(map(len, plain.out.splitlines())) <= WIDTH
 
 
+def test_config_cuts_nothing(bare: CommandLine) -> None:
+    """A long URL and where it came from are there in full, on two lines where one is too short."""
+    url = f"postgresql://user@database.internal.example.org:5432/{'x' * 12}"
+    bare.environ = {"ACKBOX_DATABASE_URL": url, "ACKBOX_DATA_DIR": "/d"}
+    lines = bare.run("config").out.splitlines()
+    (number,) = [n for n, text in enumerate(lines) if text.startswith("database_url ")]
+    assert lines[number].split()[1].endswith(url.partition("//")[2])
+    assert lines[number + 1].strip() == "environment ACKBOX_DATABASE_URL"
+    assert lines[number + 1].index("environment") == lines[0].index("FROM")
+    assert all(len(text) <= WIDTH for text in lines)
+
+
 @pytest.mark.parametrize(
     ("arguments", "environ", "says"),
     [
         (("ls",), {}, "no database is configured"),
         (("migrate",), {}, "no database is configured"),
-        (("worker",), {}, "no database is configured"),
+        (("relay",), {}, "no database is configured"),
+        (("worker",), {}, "a worker needs tools"),
+        (("up", "--tools", "not_there"), {}, "not_there"),
+        (("up", "--plan", "not_there:plan"), {}, "not_there:plan"),
         (("ls", "--config", "gone.toml"), {}, "does not exist"),
         (("ls", "--schema", "No Name"), {}, "setting schema has a wrong value (flag --schema)"),
         (("ls",), {"ACKBOX_DATABASE_URL": "mysql://u:hunter2@h/d"}, "scheme 'mysql'"),
@@ -251,4 +266,14 @@ def test_usage_mistakes_exit_2(bare: CommandLine) -> None:
     ):
         ended = bare.run(*arguments)
         assert ended.code == 2, arguments
-        assert "Traceback" not in ended.err
+        what, effect, step = error_of(ended)
+        assert what.startswith("error: usage — "), arguments
+        assert effect == "Nothing was changed."
+        assert step.endswith(" --help")
+        assert not list(Path().iterdir()), "nothing was started"
+
+
+def test_a_misspelt_command_is_named(bare: CommandLine) -> None:
+    """The nearest one, and with --json the same parts as a document."""
+    assert "did you mean unknowns" in bare.run("unknwns").err
+    assert bare.run("ls", "--json", "--limit", "0").json()["error"]["code"] == "usage"
