@@ -31,6 +31,10 @@ QUIET = _event("wait", seconds=120)
 LOOK = _event("start", role="reconcile")
 RESEND = _event("run", who="r1")
 RECONCILE = _event("pass", role="reconcile")
+REAP = _event("pass", role="reap")
+HOLD = _event("pass", role="hold")
+TURNED_AWAY = _event("run", who="w1", fate="too_many_requests")
+BROKEN = _event("break", tool="t", command="Encode")
 SETTLE = _event("settle")
 OTHER = {"title": "y"}
 
@@ -71,6 +75,26 @@ SCRIPTS: dict[str, str] = {
          (PUT, _event("crash", who="w2"), _event("wait", seconds=30), CLAIM, RUN, CLAIM,
           _event("wait", seconds=3600), _event("restart", who="w2"), RUN, SETTLE),
          {"unserved": {"w1": ["t"]}}),
+        ("wanted_and_queued", {}, (PUT, REAP), {}),
+        ("claimed_by_a_living_one", {}, (PUT, CLAIM, REAP), {}),
+        ("claimed_again_at_once", {"key": "idempotent"}, (PUT, CLAIM, TURNED_AWAY, CLAIM), {}),
+        ("suspect_beside_another", {},
+         (PUT, _event("put", step="s2", tool="t", args={"title": "x"}), CLAIM,
+          _event("crash", who="w1"), _event("wait", seconds=100), REAP,
+          _event("wait", seconds=100), _event("claim", who="w2", step="s2"),
+          _event("claim", who="w2", step="s")), {}),
+        ("late_word_of_a_frozen_one", _KEYED,
+         (PUT, CLAIM, SENT, _event("freeze", who="w1"), QUIET, REAP, QUIET, LOOK,
+          _event("run", who="r1", until="sent"), _event("thaw", who="w1"), RUN), {}),
+        ("refused_after_an_open_send", _KEYED,
+         (PUT, CLAIM, ARRIVED, CUT, RUN, QUIET, LOOK, _event("run", who="r1", fate="refused"),
+          SETTLE), {}),
+        ("never_encoded", {}, (PUT, BROKEN, CLAIM, RUN), {}),
+        ("not_encoded_again", {}, (PUT, CLAIM, TURNED_AWAY, QUIET, BROKEN, CLAIM, RUN), {}),
+        ("undo_on_its_way", {"undo": "u"},
+         (PUT, SETTLE, _event("wait", seconds=100), _event("compensate", step="s"), HOLD), {}),
+        ("adopter_of_a_standing_one", {},
+         (PUT, SETTLE, _event("supersede", step="s"), SETTLE, HOLD), {}),
         ("undone_after_the_bind", {"undo": "u"},
          (PUT, SETTLE, _event("wait", seconds=100), _event("compensate", step="s"), SETTLE), {}),
     )

@@ -1,8 +1,10 @@
 """Every guard of the protocol left out once: the rule that breaks, or why no world shows it.
 
 A guard is left out of the whole table; a script leads to the moment that it is there for. Scripts
-that ship as traces are named, the others stand in `guards_scripts`. May import `mutants_trial`,
-`guards_off` and `guards_scripts`.
+that ship as traces are named, the others stand in `guards_scripts`. Where the code asks the same
+before it names the move, a part that does not ask is put beside (`guards_beside`). What nothing
+shows is searched for in small worlds (`guards_unneeded`). May import `mutants_trial`, `guards_off`
+and these.
 """
 
 from __future__ import annotations
@@ -12,15 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..outbox.guards import GUARDS
+from . import guards_beside as beside
 from .explore import Plant
 from .guards_off import leave_out
 from .guards_scripts import SCRIPTS, rebuilt_differently
+from .guards_unneeded import UNNEEDED, search_without
 from .mutants_trial import try_script
 from .shipped import shipped
 from .trace import read_trace
-
-_ASKED = "{} asks the same under the row's lock before it names the move; on Postgres the WHERE \
-decides for rows that changed in between, and here nothing comes in between"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,33 +58,31 @@ SHOWN: dict[str, Shown] = {
     "adopts_owner": Shown("successor_waits_for_the_same", "committed_means_effect"),
     "tool_unserved": Shown("served_by_another", "nobody_acts_early"),
     "poisonous": Shown("killed_before_the_mark", "nobody_acts_early"),
+    "not_wanted": Shown("wanted_and_queued", "nobody_acts_early", beside.withdraws_blindly),
+    "own_fence": Shown(
+        "late_word_of_a_frozen_one", "stale_fences_move_nothing", beside.decides_fence_blind
+    ),
+    "ready": Shown("claimed_again_at_once", "nobody_acts_early", beside.claims_early),
+    "alone_if_suspect": Shown(
+        "suspect_beside_another", "suspects_run_alone", beside.claims_unsuspecting
+    ),
+    "overdue": Shown("claimed_by_a_living_one", "nobody_acts_early", beside.reaps_blindly),
+    "has_sent": Shown("never_encoded", "committed_means_effect", beside.dreams_of_unsent_rows),
+    "beyond_own_claim": Shown(
+        "not_encoded_again", "committed_means_effect", beside.dreams_of_its_own_claim
+    ),
+    "resolved": Shown(
+        "refused_after_an_open_send", "failed_means_nothing", beside.decides_resolutely
+    ),
+    "unready_too_long": Shown("never_encoded", "nobody_acts_early", beside.gives_up_at_once),
+    "undo_committed": Shown(
+        "undo_on_its_way", "compensated_means_undone", beside.undone_when_ordered
+    ),
+    "adopter_of_undone": Shown(
+        "adopter_of_a_standing_one", "adopters_follow", beside.adopters_undone_alone
+    ),
     "unbound": Shown("undone_after_the_bind", "binds_live_rows_once"),
     "bindable": Shown("undone_is_not_bound", "binds_live_rows_once"),
-}
-UNNEEDED: dict[str, str] = {
-    "not_wanted": _ASKED.format("reap.moves_for"),
-    "own_fence": _ASKED.format("record.decide")
-    + "; a mark is kept from a stranger by own_claim too",
-    "own_claim": "own_fence refuses every attempt but the latest; the owner matters where two "
-    "processes hold one fence after a lost COMMIT, and there the re-read asks for it by name",
-    "diverged": _ASKED.format("hold_pass finds diverged rows alone, and"),
-    "ready": _ASKED.format("the scan of a claim"),
-    "alone_if_suspect": _ASKED.format("the scan of a claim"),
-    "owner_alive": "until the reaper has taken the row nobody else can hold it, and after that "
-    "the fence refuses the mark; it saves a send that would be reaped at once",
-    "overdue": _ASKED.format("reap.moves_for"),
-    "has_sent": _ASKED.format("record.decide"),
-    "beyond_own_claim": _ASKED.format("record.decide"),
-    "resolved": _ASKED.format("record.decide"),
-    "transient": _ASKED.format("record.decide"),
-    "refusable": _ASKED.format("record.decide"),
-    "servable": "it saves claims that would be given back at once; a row that is claimed without "
-    "its tool is never sent",
-    "unready_too_long": _ASKED.format("give_back.moves_for"),
-    "person_may_clear": "it makes a person say that the effect may happen twice; whoever queues "
-    "a row again that did land is mistaken, and is allowed one more effect with or without it",
-    "undo_committed": _ASKED.format("the end of a compensation"),
-    "adopter_of_undone": _ASKED.format("the end of a compensation"),
 }
 
 
@@ -96,12 +95,19 @@ class GuardTried:
     rule: str = ""
     script: str = ""
     reason: str = ""
+    searched: tuple[dict[str, Any], ...] = ()
+    """Worlds that were explored to the end without it."""
+
+    @property
+    def unneeded(self) -> bool:
+        """Whether there is a reason, and no search speaks against it."""
+        return bool(self.reason) and not any(one["violations"] for one in self.searched)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it with stable keys."""
         return {
             "name": self.name, "caught": self.caught, "rule": self.rule, "script": self.script,
-            "reason": self.reason,
+            "reason": self.reason, "searched": list(self.searched),
         }  # fmt: skip
 
 
@@ -118,13 +124,16 @@ def run_guards(progress: Callable[[str], None] | None = None) -> list[GuardTried
 def _try(name: str) -> GuardTried:
     shown = SHOWN.get(name)
     if shown is None:
-        return GuardTried(name, caught=False, reason=UNNEEDED.get(name, ""))
-    left_out, beside = leave_out(name), shown.beside
+        if name not in UNNEEDED:
+            return GuardTried(name, caught=False)
+        searched = tuple(search_without(name))
+        return GuardTried(name, caught=False, reason=UNNEEDED[name].reason, searched=searched)
+    left_out, beside_it = leave_out(name), shown.beside
 
     def plant(world: Any) -> None:
         left_out(world)
-        if beside is not None:
-            beside(world)
+        if beside_it is not None:
+            beside_it(world)
 
     rules = try_script(script(shown.script), plant).rules
     return GuardTried(name, shown.rule in rules, shown.rule, shown.script)

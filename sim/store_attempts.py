@@ -179,8 +179,7 @@ class MemoryAttempts:
     def _record(self, record: Record) -> Recorded:
         tables, seq, fence = self._tables, record.claim.seq, record.claim.fence
         row = tables.rows[seq]
-        refs = tables.known_refs(seq) if row.state in SETTLED_STATES else set()
-        decision = decide(row, record.outcome, fence, tables.world(seq, tables.draw()), refs)
+        decision = self._decide(row, record)
         seen = observation_of(record.outcome, record.kind, record.number)
         moved: Moved | None = None
         if decision.move is None:
@@ -192,6 +191,12 @@ class MemoryAttempts:
         if decision.diverge:
             self._diverge(record, decision)
         return recorded(decision, moved, row.state)
+
+    def _decide(self, row: Row, record: Record) -> Decision:
+        tables, seq = self._tables, row.seq
+        refs = tables.known_refs(seq) if row.state in SETTLED_STATES else set()
+        world = tables.world(seq, tables.draw())
+        return decide(row, record.outcome, record.claim.fence, world, refs)
 
     def _keep_facts(self, seq: int, decision: Decision) -> None:
         """Write what the outcome proves beside the edge."""

@@ -55,8 +55,12 @@ def _guards() -> dict[str, Any]:
     return {
         "guards": len(tried),
         "caught": sum(one.caught for one in tried),
-        "unneeded": [{"guard": one.name, "reason": one.reason} for one in tried if one.reason],
-        "survivors": [one.name for one in tried if not one.caught and not one.reason],
+        "unneeded": [
+            {"guard": one.name, "reason": one.reason, "searched": list(one.searched)}
+            for one in tried
+            if one.unneeded
+        ],
+        "survivors": [one.name for one in tried if not (one.caught or one.unneeded)],
         "tried": [one.as_dict() for one in tried],
     }
 

@@ -14,7 +14,8 @@ from ackbox.outbox.transitions import BIND, EDGE, EDGES
 from ackbox.sim.explore import plant_nothing
 from ackbox.sim.guards_off import leave_out, table_without
 from ackbox.sim.guards_scripts import SCRIPTS
-from ackbox.sim.guards_tried import SHOWN, UNNEEDED, run_guards, script
+from ackbox.sim.guards_tried import SHOWN, GuardTried, script
+from ackbox.sim.guards_unneeded import UNNEEDED
 from ackbox.sim.invariants import RULES
 from ackbox.sim.mutants import MUTANTS, Mutant, run_mutants
 from ackbox.sim.mutants_trial import try_script, try_world
@@ -40,13 +41,42 @@ def test_without_its_bug_a_trial_breaks_no_rule(mutant: Mutant) -> None:
         assert not try_world(mutant.world, plant_nothing, {}, 300).rules
 
 
-def test_every_guard_is_shown_or_has_a_reason() -> None:
-    """Each guard of the protocol is needed somewhere, or it is said why none sees it."""
+def guards_json() -> str:
+    """Return what the command prints of the guards."""
+    answer = CliRunner().invoke(sim_group, ["mutants", "--guards", "--json"])
+    assert answer.exit_code == 0, answer.output
+    return answer.stdout
+
+
+def test_every_guard_is_shown_or_was_searched_for() -> None:
+    """Each guard is needed somewhere, or searches to the end without it found nothing; twice."""
     assert set(SHOWN) | set(UNNEEDED) == set(GUARDS)
     assert not set(SHOWN) & set(UNNEEDED)
-    tried = run_guards()
-    assert [one.name for one in tried if not one.caught and not one.reason] == []
-    assert sum(one.caught for one in tried) == len(SHOWN)
+    printed = guards_json()
+    document = json.loads(printed)
+    assert document["guards"] == len(GUARDS)
+    assert document["caught"] == len(SHOWN)
+    assert document["survivors"] == []
+    assert {one["guard"] for one in document["unneeded"]} == set(UNNEEDED)
+    assert all(one["reason"] and one["searched"] for one in document["unneeded"])
+    assert all(run["states"] > 300 for one in document["unneeded"] for run in one["searched"])
+    assert guards_json() == printed
+
+
+@pytest.mark.parametrize("name", [name for name, shown in SHOWN.items() if shown.beside])
+def test_a_part_that_does_not_ask_is_harmless_while_the_guard_asks(name: str) -> None:
+    """What is put beside a guard breaks no rule as long as the guard is in its place."""
+    shown = SHOWN[name]
+    assert shown.beside is not None
+    assert not try_script(script(shown.script), shown.beside).rules
+    assert not try_script(script(shown.script), leave_out(name)).rules
+
+
+def test_a_search_that_breaks_a_rule_speaks_against_a_reason() -> None:
+    """A guard whose searches found something counts as a survivor, whatever its reason says."""
+    found = ({"world": "w", "states": 1, "violations": 1},)
+    assert not GuardTried("quiet", caught=False, reason="none", searched=found).unneeded
+    assert GuardTried("quiet", caught=False, reason="none").unneeded
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -76,14 +106,12 @@ def test_a_guard_may_be_left_out_of_one_edge() -> None:
 
 
 def test_two_runs_of_the_command_print_the_same() -> None:
-    """Both lists are deterministic and have their stable keys."""
-    for flags in (["--json"], ["--guards", "--json"]):
-        first = CliRunner().invoke(sim_group, ["mutants", *flags])
-        second = CliRunner().invoke(sim_group, ["mutants", *flags])
-        assert first.exit_code == 0
-        assert first.stdout == second.stdout
-    assert {"guards", "caught", "unneeded"} <= set(json.loads(first.stdout))
-    assert all(one["reason"] for one in json.loads(first.stdout)["unneeded"])
+    """The list of planted bugs is deterministic and has its stable keys."""
+    first = CliRunner().invoke(sim_group, ["mutants", "--json"])
+    second = CliRunner().invoke(sim_group, ["mutants", "--json"])
+    assert first.exit_code == 0
+    assert first.stdout == second.stdout
+    assert {"planted", "caught", "survivors"} <= set(json.loads(first.stdout))
 
 
 def test_a_survivor_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
