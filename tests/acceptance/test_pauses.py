@@ -9,8 +9,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from ackbox.outbox.defaults import DEFAULTS
 from ackbox.outbox.intent import Intent
+from ackbox.outbox.people import Said, Stated
+from ackbox.outbox.shell.people_store import PeopleStore
+from ackbox.outbox.shell.statements import Statements
 
+from ..support.waiting import wait_until
 from .support import Bus, new_lane, unique
 from .support_children import Child
 
@@ -124,3 +129,38 @@ def test_a_frozen_worker_delays_no_other(bus: Bus) -> None:
     bus.wait_state(intent, "committed")
     zombie.wake_and_end()
     assert bus.effects(intent, *others) == [1] * 11
+
+
+def test_the_proof_of_a_zombie_stops_the_second_send_that_a_person_ordered(bus: Bus) -> None:
+    """Case 161b: cleared by a person, claimed by one who dies, then proven under the old fence."""
+    lane, name = new_lane("cleared"), unique("cleared")
+    bus.plan("before_settle", name, "stop")
+    bus.plan("before_send", name)
+    zombie = bus.worker(lane)
+    # The first attempt passes `before_send` on its way: only the second claim is to die of it.
+    fired = bus.folder / f"fired-before_send-{name}"
+    fired.touch()
+    intent = bus.put("brief", lane, name)
+    bus.wait_fired("before_settle", name)
+    bus.wait_parked(intent)
+    fired.unlink()
+    _order_another_send(bus, intent)
+    assert bus.worker(lane).wait() == -signal.SIGKILL
+    # Heard as soon as it runs again, so that it claims nothing any more.
+    zombie.signal(signal.SIGTERM)
+    zombie.signal(signal.SIGCONT)
+    assert zombie.wait() == 0
+    row = bus.row(intent)
+    assert (row["state"], row["sends"], row["fence"]) == ("committed", 1, 2)
+    assert bus.effects(intent) == [1]
+
+
+def _order_another_send(bus: Bus, intent: Intent) -> None:
+    """Say that it did not land, once the row is quiet."""
+    store = PeopleStore(bus.database, Statements("ackbox", DEFAULTS), DEFAULTS)
+    said = Said(intent.seq, "ops", "seen nothing", bus.row(intent)["fence"])
+
+    def taken() -> bool:
+        return isinstance(store.not_landed(said, requeue=True), Stated)
+
+    wait_until(taken, message="the statement is taken")

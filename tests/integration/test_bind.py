@@ -97,7 +97,7 @@ def test_a_redelivered_batch_is_a_duplicate(world: World) -> None:
 
 
 def test_two_consumers_bind_each_row_once(world: World) -> None:
-    """Twenty settled rows, four consumers at once: each on_bound runs once and commits once."""
+    """Case 159: four consumers at once, twenty rows: each on_bound commits once."""
     world.rows("CREATE TABLE {s}.advance (seq bigint)")
     plan = Plan()
 
