@@ -55,7 +55,7 @@ def _request(registry: Tools, plan: CompensationPlan) -> CompensationRequest | R
     contract = undoing.contract
     try:
         return compensation_request(
-            plan.tool, contract.version, contract.lane, plan.args,
+            plan.tool, contract.version, contract.lane, plan.args, plan.filled_in,
             ensure_absent=plan.ensure_absent,
         )  # fmt: skip
     except InvalidIntent as error:

@@ -204,6 +204,8 @@ class CompensationPlan:
     args: Mapping[str, Any] = field(repr=False)
     ensure_absent: bool = False
     """It finds by exact marker and proves absence, so an indeterminate target may have it."""
+    filled_in: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """What defaults of the undoing tool's signature fill in, stored beside the arguments."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,9 @@ class FunctionTool(BaseAdapter, Generic[P, R_co]):
             return NoHandle()
         plan = self.undo(target)
         if isinstance(plan, IntentDraft):
-            return CompensationPlan(plan.tool, plan.args, self.contract.ensure_absent)
+            return CompensationPlan(
+                plan.tool, plan.args, self.contract.ensure_absent, plan.defaults
+            )
         return plan
 
 

@@ -29,6 +29,7 @@ from .connecting import FindRunning, place_of
 from .joining import AsyncOn, refuse_sync
 from .operations import IfExists, RefusedPut, Until
 from .parts import PlannerParts
+from .seam import AsyncWay, Parts
 from .transactions import note_on_async
 
 THREADS_POOL_SIZE = 2
@@ -59,10 +60,20 @@ class AsyncPlanner:
         `database` serves the two threads that wait and ring; each loop has `pool_size` connections
         beside it. `outbox` is the name that its schema must have; None takes what it has.
         """
-        self._database = database
-        self._parts = PlannerParts(database, limits, namespace, outbox, bus)
-        self._operations = self._parts.operations
-        self._link = AsyncLink(AsyncDatabase(database, pool_size), self._parts.passage)
+        parts = PlannerParts(database, limits, namespace, outbox, bus)
+        self._stand_on(parts, AsyncLink(AsyncDatabase(database, pool_size), parts.passage))
+
+    def _stand_on(self, parts: Parts, link: AsyncWay) -> None:
+        self._parts = parts
+        self._operations = parts.operations
+        self._link = link
+
+    @classmethod
+    def over(cls, parts: Parts, link: AsyncWay) -> Self:
+        """Return a planner over another outbox than a database: what `ackbox.testing` has."""
+        planner = cls.__new__(cls)
+        planner._stand_on(parts, link)
+        return planner
 
     @classmethod
     def connect(
@@ -92,7 +103,7 @@ class AsyncPlanner:
         )  # fmt: skip
 
     def __repr__(self) -> str:
-        return f"AsyncPlanner({self._database!r}, namespace={self.namespace!r})"
+        return f"AsyncPlanner({self._link!r}, namespace={self.namespace!r})"
 
     async def __aenter__(self) -> Self:
         return self
@@ -108,8 +119,7 @@ class AsyncPlanner:
     async def close(self) -> None:
         """Ring what waits to be rung, end the waits and close the connections of this loop."""
         await asyncio.to_thread(self._parts.close)
-        await self._link.database.close()
-        self._database.dispose()
+        await self._link.close()
 
     # -- put -------------------------------------------------------------------------------------
 
@@ -192,14 +202,14 @@ class AsyncPlanner:
 
     async def supersede(
         self,
-        name: StepName,
+        name: TypedName[R],
         from_generation: int,
-        args: Mapping[str, Any] | IntentDraft | None = None,
+        args: Mapping[str, Any] | IntentDraft[R] | None = None,
         *,
         deadline: datetime | None = None,
         namespace: str | None = None,
         on: AsyncOn | None = None,
-    ) -> Intent:
+    ) -> Intent[R]:
         """Replace a step's live generation, with other arguments or the same; safe to repeat.
 
         Raises Refused("stale_generation") where another generation is live.
@@ -241,11 +251,11 @@ class AsyncPlanner:
         refuse_sync(engine)
         if engine is None:
             await self._link.know_own()
-        async with (engine or self._link.database.engine).connect() as connection:
+        async with (engine or self._link.engine()).connect() as connection:
             lanes = note_on_async(connection)
             async with connection.begin():
                 yield connection
-        self._parts.passage.bell.ring(lanes)
+        self._parts.ring(lanes)
 
     def ring(self, lanes: Iterable[str] | None = None) -> None:
         """Ring lanes; without any, those of puts on bare connections. Call it after COMMIT.

@@ -28,8 +28,6 @@ from ...outbox.intent import (
     reader_of,
 )
 from ...outbox.model import SETTLED_STATES, Refusal, State
-from ...outbox.shell.planner_store import PlannerStore
-from ...outbox.shell.statements import Statements
 from ...outbox.telling import Telling, tell
 from ...outbox.told import CancelRecorded, InFlight, Told, ToldOutcome, with_result
 from ...outbox.type_variables import R
@@ -38,6 +36,7 @@ from ...tool_adapters.registry import Tools
 from ..options import checked_content, checked_draft
 from ..refusals import refused
 from .compensating import Compensator
+from .seam import StepStore, UndoStore
 
 T = TypeVar("T")
 IfExists = Literal["refuse", "keep"]
@@ -79,12 +78,12 @@ class RefusedPut(Exception):
 class Operations:
     """The calls of one planner on one outbox."""
 
-    def __init__(self, statements: Statements, limits: Limits, namespace: str) -> None:
+    def __init__(self, store: StepStore, undos: UndoStore, limits: Limits, namespace: str) -> None:
         """Raise InvalidIntent for a namespace that cannot be one."""
         self.namespace = check_name(namespace, "namespace")
-        self.store = PlannerStore(statements, limits)
+        self.store = store
         self._limits = limits
-        self._compensator = Compensator(statements, limits, self.store)
+        self._compensator = Compensator(store, undos)
 
     def address(self, name: StepName, namespace: str | None) -> Address:
         """Return where a step stands. Raises InvalidIntent for a malformed name."""
@@ -188,19 +187,20 @@ class Operations:
 
     def supersede(
         self,
-        name: StepName,
+        name: TypedName[R],
         from_generation: int,
-        args: Mapping[str, Any] | IntentDraft | None,
+        args: Mapping[str, Any] | IntentDraft[R] | None,
         deadline: datetime | None,
         namespace: str | None,
-    ) -> Operation[Intent]:
+    ) -> Operation[Intent[R]]:
         """Replace a step's live generation."""
         address = self._own_address(name, namespace)
+        read_result = args.read_result if isinstance(args, IntentDraft) else reader_of(name)
 
-        def work(connection: Connection) -> Intent:
+        def work(connection: Connection) -> Intent[R]:
             content = self._next_content(connection, address, from_generation, args)
             answer = self.store.supersede(connection, address, from_generation, content, deadline)
-            return _granted(answer, address)
+            return _granted(answer, address).read_by(read_result)
 
         return Operation(work, _created, _created)
 

@@ -28,6 +28,7 @@ from .joining import On, refuse_async
 from .link import Link
 from .operations import IfExists, RefusedPut, Until
 from .parts import PlannerParts
+from .seam import Parts, Way
 from .transactions import note_on
 
 
@@ -53,9 +54,20 @@ class Planner:
 
         `outbox` is the name that the database's schema must have; None takes what it has.
         """
-        self._parts = PlannerParts(database, limits, namespace, outbox, bus)
-        self._operations = self._parts.operations
-        self._link = Link(database, self._parts.passage)
+        parts = PlannerParts(database, limits, namespace, outbox, bus)
+        self._stand_on(parts, Link(database, parts.passage))
+
+    def _stand_on(self, parts: Parts, link: Way) -> None:
+        self._parts = parts
+        self._operations = parts.operations
+        self._link = link
+
+    @classmethod
+    def over(cls, parts: Parts, link: Way) -> Self:
+        """Return a planner over another outbox than a database: what `ackbox.testing` has."""
+        planner = cls.__new__(cls)
+        planner._stand_on(parts, link)
+        return planner
 
     @classmethod
     def connect(
@@ -83,7 +95,7 @@ class Planner:
         return cls(database, limits=limits, namespace=namespace, outbox=place.outbox, bus=place.bus)
 
     def __repr__(self) -> str:
-        return f"Planner({self._link.database!r}, namespace={self.namespace!r})"
+        return f"Planner({self._link!r}, namespace={self.namespace!r})"
 
     def __enter__(self) -> Self:
         return self
@@ -99,7 +111,7 @@ class Planner:
     def close(self) -> None:
         """Ring what waits to be rung, end the waits and close the connections."""
         self._parts.close()
-        self._link.database.dispose()
+        self._link.close()
 
     # -- put -------------------------------------------------------------------------------------
 
@@ -182,14 +194,14 @@ class Planner:
 
     def supersede(
         self,
-        name: StepName,
+        name: TypedName[R],
         from_generation: int,
-        args: Mapping[str, Any] | IntentDraft | None = None,
+        args: Mapping[str, Any] | IntentDraft[R] | None = None,
         *,
         deadline: datetime | None = None,
         namespace: str | None = None,
         on: On | None = None,
-    ) -> Intent:
+    ) -> Intent[R]:
         """Replace a step's live generation, with other arguments or the same; safe to repeat.
 
         What was not sent is withdrawn; what was sent runs on, and the new generation waits for
@@ -231,11 +243,11 @@ class Planner:
         refuse_async(engine)
         if engine is None:
             self._link.know_own()
-        with (engine or self._link.database.engine).connect() as connection:
+        with (engine or self._link.engine()).connect() as connection:
             lanes = note_on(connection)
             with connection.begin():
                 yield connection
-        self._parts.passage.bell.ring(lanes)
+        self._parts.ring(lanes)
 
     def ring(self, lanes: Iterable[str] | None = None) -> None:
         """Ring lanes; without any, those of puts on bare connections. Call it after COMMIT."""

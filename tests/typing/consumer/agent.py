@@ -106,6 +106,8 @@ def run(planner: Planner) -> str:
     assert_type(assigned, Intent[Ticket])
     closed = planner.put(close_ticket.intent(ticket="T-1"), run_id="r1", step="close")
     assert_type(closed, Intent[Ticket])
+    replaced = planner.supersede(intent, 0, create_ticket.intent(title="VPN up"))
+    assert_type(replaced, Intent[Ticket])
     written = create_ticket.intent_from_json('{"title": "VPN down"}')
     assert_type(written, IntentDraft[Ticket])
     return said(told)
