@@ -38,8 +38,7 @@ class AckboxCommand(click.Command):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the example, then what click writes."""
-        lines = "".join(f"  $ {line}\n" for line in self.example.splitlines())
-        formatter.write(f"\n{lines}\n")
+        _write_example(formatter, self.example)
         super().format_help(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -54,6 +53,24 @@ class AckboxCommand(click.Command):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+
+class ExampleGroup(click.Group):
+    """Commands under one name; `example` is what its help shows first."""
+
+    def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.example = example
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the example, then what click writes."""
+        _write_example(formatter, self.example)
+        super().format_help(ctx, formatter)
+
+
+def _write_example(formatter: click.HelpFormatter, example: str) -> None:
+    lines = "".join(f"  $ {line}\n" for line in example.splitlines())
+    formatter.write(f"\n{lines}\n")
 
 
 class QuietCommand(AckboxCommand):

@@ -16,6 +16,7 @@ import click
 from ...sim.chaos.chart import chart
 from ...sim.chaos.page import CHART, page
 from ...sim.chaos.suite import as_text, document
+from ..cli.command import command
 from ..cli.exits import ExitCode
 
 RESULTS = Path("sim/results/latest.json")
@@ -25,16 +26,13 @@ _COLLECT_AFTER = 100_000
 _SHOWN = ("attempts", "effects", "duplicates", "resolved", "parked", "failed")
 
 
-@click.command("chaos")
+@command("chaos", example="ackbox sim chaos")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole results document.")
 @click.option("--fuzz-seeds", default=200, show_default=True, type=click.IntRange(0, 1_000_000))
 @click.option("--write", is_flag=True, help="Write this checkout's results, page and chart.")
 @click.option("--check", is_flag=True, help="Exit 1 where those differ from this run.")
 def chaos(as_json: bool, fuzz_seeds: int, write: bool, check: bool) -> None:
-    """Run scenarios, goldens, the headline workload and a fuzz; exit 1 where a rule breaks.
-
-    Example: ackbox sim chaos
-    """
+    """Run scenarios, goldens, the headline workload and a fuzz; exit 1 where a rule breaks."""
     gc.set_threshold(_COLLECT_AFTER)
     if (write or check) and not RESULTS.parent.is_dir():
         raise click.UsageError("--write and --check need the root of a checkout")

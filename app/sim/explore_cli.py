@@ -18,13 +18,14 @@ from ...sim.explore_offers import Faults
 from ...sim.explore_worlds import DEFAULT, DEFAULTS, SMALL, TABLE, TOOLS, mints, world_of_flags
 from ...sim.shrink import shrink
 from ...sim.trace import TraceError
+from ..cli.command import command
 from ..cli.exits import ExitCode
 from .explore_table import RESULTS, explore_worlds
 
 _SMALL_NUMBER = click.IntRange(0, 9)
 
 
-@click.command("explore")
+@command("explore", example="ackbox sim explore --generations 1 --tool keyed --cuts 1")
 @click.option(
     "--tool",
     "kind",
@@ -58,7 +59,9 @@ _SMALL_NUMBER = click.IntRange(0, 9)
 )
 @click.option("--freezes", default=0, show_default=True, type=_SMALL_NUMBER)
 @click.option("--mint", is_flag=True, help="The planner has the bug of a new id on a time-out.")
-@click.option("--world", "named", type=click.Choice(list(SMALL)), help="A world of the table.")
+@click.option(
+    "--world", "named", type=click.Choice(list(SMALL)), metavar="NAME", help="A world of the table."
+)
 @click.option("--all", "every", is_flag=True, help="Explore the default world and the table.")
 @click.option(
     "--write",
@@ -83,8 +86,6 @@ def explore(
 ) -> None:  # fmt: skip
     """Explore every order of events and every crash point of a small world; exit 1 where a rule
     breaks, with the shortened way to it as a trace.
-
-    Example: ackbox sim explore --generations 1 --tool keyed --cuts 1
     """
     gc.disable()
     if write and not (every or named):

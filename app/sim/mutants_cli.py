@@ -14,17 +14,15 @@ import click
 
 from ...sim.guards_tried import run_guards
 from ...sim.mutants import run_mutants
+from ..cli.command import command
 from ..cli.exits import ExitCode
 
 
-@click.command("mutants")
+@command("mutants", example="ackbox sim mutants")
 @click.option("--guards", is_flag=True, help="Leave out each guard of the protocol instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def mutants(guards: bool, as_json: bool) -> None:
-    """Plant every bug in turn; exit 1 where no rule breaks.
-
-    Example: ackbox sim mutants
-    """
+    """Plant every bug in turn; exit 1 where no rule breaks."""
     gc.disable()
     document = _guards() if guards else _bugs()
     if as_json:

@@ -21,9 +21,25 @@ from ackbox.outbox.told import Told
 from ..support.command_line import CommandLine, error_of
 
 ROOT = Path(__file__).resolve().parents[2]
-OWN = [name for name, one in COMMANDS.items() if "demo" not in one.place and "bench" not in name]
 HEAVY = {"sqlalchemy", "psycopg", "pydantic", "redis", "rq", "rich", "structlog", "alembic"}
-ASKING = ("wait", "ls", "show", "unknowns", "doctor", "config", "migrate", "put")
+RUNS_ON = {"up", "worker", "relay", "reaper", "reconciler", "consumer"}
+WRITES_A_FILE = {"completion", "sim show", "sim record", "sim shrink"}
+"""Commands whose output is a script, a picture or a trace."""
+
+
+def every_command() -> dict[str, click.Command]:
+    """Return every command by what is typed, those of groups and the groups included."""
+    found: dict[str, click.Command] = {}
+    for name, place in COMMANDS.items():
+        found[name] = top = load(place.place, name)
+        if isinstance(top, click.Group):
+            context = click.Context(top)
+            inner = {one: top.get_command(context, one) for one in top.list_commands(context)}
+            found |= {f"{name} {one}": sub for one, sub in inner.items() if sub is not None}
+    return found
+
+
+EVERY = every_command()
 
 
 @pytest.fixture
@@ -60,10 +76,10 @@ def test_every_setting_has_a_flag_of_its_name() -> None:
     assert set(SETTINGS) == set(names())
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", EVERY)
 def test_help_of_each_command_opens_with_an_example(name: str, bare: CommandLine) -> None:
     """The first line of help can be typed, and the table's line matches the command."""
-    ended = bare.run(name, "--help")
+    ended = bare.run(*name.split(), "--help")
     assert ended.code == 0
     first = next(line for line in ended.out.splitlines() if line.strip())
     assert first.startswith(f"  $ ackbox {name}")
@@ -71,11 +87,11 @@ def test_help_of_each_command_opens_with_an_example(name: str, bare: CommandLine
     assert max(map(len, ended.out.splitlines())) <= WIDTH
 
 
-@pytest.mark.parametrize("name", ASKING)
-def test_reading_commands_take_json(name: str) -> None:
-    """Each command that reads has --json."""
-    flags = [flag for one in load(COMMANDS[name].place, name).params for flag in one.opts]
-    assert "--json" in flags
+@pytest.mark.parametrize("name", sorted(EVERY.keys() - RUNS_ON - WRITES_A_FILE))
+def test_commands_take_json(name: str) -> None:
+    """Each command that answers has --json; those that run on log JSON instead."""
+    if not isinstance(EVERY[name], click.Group):
+        assert "--json" in [flag for one in EVERY[name].params for flag in one.opts]
 
 
 def test_help_lists_every_command(bare: CommandLine) -> None:
