@@ -30,6 +30,9 @@ from .told import (
 )
 
 
+_LAST_WORD_CHARACTERS = 200
+
+
 @dataclass(frozen=True, slots=True)
 class Generation:
     """One generation of a step with the observation that settled it."""
@@ -46,6 +49,8 @@ class Generation:
     """No live worker's row lists the tool at the row's version, in the row's lane."""
     paused: bool = False
     version: int = 1
+    last_word: str | None = None
+    """Why the newest attempt's outcome is unknown, as its adapter said; only of an unknown row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +215,17 @@ def _unknown(said: _Said) -> tuple[ToldOutcome[Any], bool]:
         return UnknownOutcome(**said.common("compensating", f"ackbox show {said.name}")), False
     if said.row.parked_at is not None:
         step = f"ackbox resolve {said.name} --landed REF | --not-landed --reason TEXT"
-        return UnknownOutcome(**said.common("a person must decide", step)), True
-    common = said.common("being reconciled", f"wait, or look: ackbox show {said.name}")
+        return UnknownOutcome(
+            **said.common(_with_last_word(said, "a person must decide"), step)
+        ), True
+    reason = _with_last_word(said, "being reconciled")
+    common = said.common(reason, f"wait, or look: ackbox show {said.name}")
     return UnknownOutcome(**common), False
+
+
+def _with_last_word(said: _Said, reason: str) -> str:
+    word = said.asked.last_word
+    return f"{reason}; last: {word[:_LAST_WORD_CHARACTERS]}" if word else reason
 
 
 def _under_way(said: _Said, now: datetime) -> tuple[ToldOutcome[Any], bool]:

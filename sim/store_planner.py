@@ -191,6 +191,7 @@ class MemoryPlanner:
             document=seen.document if seen else {}, gate=gate.decision if gate else None,
             unserved=queued and not tables.is_served(seq),
             paused=queued and tables.is_paused(intent.tool),
+            last_word=tables.last_word(seq) if row.state is State.INDETERMINATE else None,
         )  # fmt: skip
 
 

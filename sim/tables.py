@@ -262,6 +262,12 @@ class Tables:
             return None
         return next(one for one in self.observations[seq] if one.observation_id == wanted)
 
+    def last_word(self, seq: int) -> str | None:
+        """Return what the newest attempt of a row said of its outcome."""
+        attempts = [one for one in self.observations.get(seq, ()) if one.kind == "attempt"]
+        newest = max(attempts, key=lambda one: (one.fence, one.number), default=None)
+        return newest.document.get("reason") if newest is not None else None
+
     def known_refs(self, seq: int) -> set[str]:
         """Return the effect references on record for a row and for its compensations."""
         rows = (seq, *self.undos.get(seq, ()))

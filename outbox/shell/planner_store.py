@@ -284,7 +284,7 @@ def _created(draft: Draft, seq: int, *, new: bool) -> Intent:
     )  # fmt: skip
 
 
-def intent_of(row: RowMapping, *, created: bool) -> Intent:
+def intent_of(row: RowMapping | Mapping[str, Any], *, created: bool) -> Intent:
     """Return a row of `find_intents` or `find_generation` as an intent."""
     return Intent(
         row["seq"], row["namespace"], row["intent_id"], row["generation"], row["tool"],
@@ -320,4 +320,5 @@ def _generation(row: RowMapping) -> Generation:
         gate=GateDecision(gate) if gate else None,
         unserved=row["unserved"],
         paused=row["paused"],
+        last_word=row["last_word"],
     )

@@ -89,11 +89,19 @@ def test_wait_ends_in_front_of_a_person(world: World) -> None:
     told = world.planner.wait(intent, timeout_seconds=0.2)
     assert isinstance(told, UnknownOutcome)
     assert told.reason == "being reconciled"
+    world.rows(
+        "INSERT INTO {s}.observation (seq, fence, kind, number, outcome, document, actor,"
+        " created_at) SELECT :seq, n, 'attempt', 0, 'unknown',"
+        " CAST(:said AS jsonb) || jsonb_build_object('reason', 'word ' || n), 'worker', now()"
+        " FROM generate_series(1, 2) AS n",
+        seq=intent.seq, said='{"kind": "unknown"}',
+    )  # fmt: skip
     world.rows("UPDATE {s}.intent_state SET parked_at = now()")
     began = time.monotonic()
     told = world.planner.wait(intent, timeout_seconds=DEADLINE_SECONDS)
     assert time.monotonic() - began < DEADLINE_SECONDS / 2
     assert told.next_step.startswith("ackbox resolve")
+    assert told.reason == "a person must decide; last: word 2"
 
 
 def test_waiting_until_bound(world: World) -> None:
@@ -113,7 +121,7 @@ def test_waiting_until_bound(world: World) -> None:
 def test_all_waiters_of_a_process_share_their_queries(world: World) -> None:
     """Fifty waits ask about as often as one does, and end when their own step is settled."""
     intents = [world.to(State.AWAITING_ACK, world.put(f"s{n}")) for n in range(50)]
-    waiters = world.planner._parts.waiters
+    waiters: Any = world.planner._parts.waiters
     told: list[Any] = []
 
     def wait(intent: Intent) -> None:

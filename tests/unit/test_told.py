@@ -191,3 +191,14 @@ def test_every_kind_has_one_form(one: Told) -> None:
     assert one.for_model().endswith(".")
     if one.word not in ("failed", "cancelled", "compensated", "superseded"):
         assert "again" in one.for_model() or "nothing more" in one.for_model()
+
+
+def test_an_unknown_repeats_the_last_word_of_its_attempt() -> None:
+    """With a person or not; shortened, and left out where no attempt said anything."""
+    unknown = generation(State.INDETERMINATE, last_word="read timeout" + "." * 500)
+    reason = told(unknown).told.reason
+    assert reason.startswith("being reconciled; last: read timeout")
+    assert len(reason) < 300
+    parked = generation(State.INDETERMINATE, parked_at=NOW, last_word="read timeout")
+    assert told(parked).told.reason == "a person must decide; last: read timeout"
+    assert told(generation(State.INDETERMINATE)).told.reason == "being reconciled"
