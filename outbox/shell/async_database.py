@@ -63,6 +63,11 @@ class AsyncDatabase:
         return f"Async{self._database!r}"
 
     @property
+    def beside(self) -> Database:
+        """The database for threads that it stands beside."""
+        return self._database
+
+    @property
     def engine(self) -> AsyncEngine:
         """The engine of the running loop."""
         return AsyncEngine(self._here().database.engine)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ...outbox.errors import AckboxError, StoreUnavailable
 from ...outbox.shell.async_database import AsyncDatabase
@@ -24,6 +25,18 @@ class AsyncLink:
     def __init__(self, database: AsyncDatabase, passage: Passage) -> None:
         self.database = database
         self.passage = passage
+
+    def __repr__(self) -> str:
+        return repr(self.database.beside)
+
+    def engine(self) -> AsyncEngine:
+        """Return the engine of our own transactions on the running loop."""
+        return self.database.engine
+
+    async def close(self) -> None:
+        """Close the connections of the running loop, and those of the threads beside it."""
+        await self.database.close()
+        self.database.beside.dispose()
 
     async def run(self, operation: Operation[T], on: AsyncOn | None = None) -> T:
         """Run an operation in the caller's transaction, or in one of our own where there is none.

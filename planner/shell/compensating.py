@@ -8,27 +8,46 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from ...outbox.compensate import (
-    OrderedCompensation,
-)
+from ...outbox.compensate import CompensationRequest, OrderedCompensation
 from ...outbox.defaults import Limits
 from ...outbox.intent import Address, Intent
 from ...outbox.model import WITHDRAWABLE_STATES, Actor, Refusal
-from ...outbox.shell.compensation_store import order_compensation, undo_target
-from ...outbox.shell.planner_store import PlannerStore, intent_of
+from ...outbox.shell.compensation_store import UndoTarget, order_compensation, undo_target
+from ...outbox.shell.planner_store import intent_of
 from ...outbox.shell.rows import RowReader
 from ...outbox.shell.statements import Statements
 from ...tool_adapters.compensating import plan_compensation
 from ...tool_adapters.registry import Tools
+from .seam import StepStore, UndoStore
+
+
+class DatabaseUndos:
+    """The compensations of an outbox in Postgres."""
+
+    def __init__(self, statements: Statements, limits: Limits) -> None:
+        self._statements = statements
+        self._reader = RowReader(statements, limits)
+
+    def undo_target(self, connection: Connection, seq: int) -> UndoTarget | None:
+        """Return whose effect a compensation of a row would undo."""
+        return undo_target(connection, self._statements, seq)
+
+    def order(
+        self, connection: Connection, seq: int, plan: CompensationRequest
+    ) -> OrderedCompensation | Refusal:
+        """Insert the intent that undoes a row's effect, or say why not."""
+        return order_compensation(
+            connection, self._statements, self._reader,
+            seq=seq, plan=plan, actor=Actor.PLANNER,
+        )  # fmt: skip
 
 
 class Compensator:
     """Compensations asked for by one planner."""
 
-    def __init__(self, statements: Statements, limits: Limits, store: PlannerStore) -> None:
-        self._statements = statements
-        self._reader = RowReader(statements, limits)
+    def __init__(self, store: StepStore, undos: UndoStore) -> None:
         self._store = store
+        self._undos = undos
 
     def order(
         self, connection: Connection, address: Address, tools: Tools
@@ -40,7 +59,7 @@ class Compensator:
         intent = self._target(connection, address)
         if intent is None:
             return Refusal("not_found")
-        found = undo_target(connection, self._statements, intent.seq)
+        found = self._undos.undo_target(connection, intent.seq)
         if found is None:
             return Refusal("not_found")
         if found.state in WITHDRAWABLE_STATES:
@@ -49,10 +68,7 @@ class Compensator:
         plan = plan_compensation(tools, found.tool, found.version, found.target)
         if isinstance(plan, Refusal):
             return plan
-        ordered = order_compensation(
-            connection, self._statements, self._reader,
-            seq=intent.seq, plan=plan, actor=Actor.PLANNER,
-        )  # fmt: skip
+        ordered = self._undos.order(connection, intent.seq, plan)
         return (
             ordered if isinstance(ordered, Refusal) else self._ordered(connection, address, ordered)
         )

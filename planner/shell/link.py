@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import structlog
 from psycopg import Error as DriverError
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ...outbox.errors import AckboxError, ConfigError, StoreUnavailable
@@ -95,6 +95,17 @@ class Link:
     def __init__(self, database: Database, passage: Passage) -> None:
         self.database = database
         self.passage = passage
+
+    def __repr__(self) -> str:
+        return repr(self.database)
+
+    def engine(self) -> Engine:
+        """Return the engine of our own transactions."""
+        return self.database.engine
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.database.dispose()
 
     def run(self, operation: Operation[T], on: On | None = None) -> T:
         """Run an operation in the caller's transaction, or in one of our own where there is none.

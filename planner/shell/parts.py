@@ -14,8 +14,10 @@ from ...outbox.defaults import Limits
 from ...outbox.intent import Address
 from ...outbox.shell.database import Database
 from ...outbox.shell.fitting import Fitting
+from ...outbox.shell.planner_store import PlannerStore
 from ...outbox.shell.statements import Statements
 from .bell import PlannerBell, TokenRinger
+from .compensating import DatabaseUndos
 from .link import Passage
 from .operations import Operation, Operations
 from .waiting import Steps, Waiters
@@ -33,7 +35,8 @@ class PlannerParts:
         bus: TokenRinger | None,
     ) -> None:
         statements = Statements(database.schema, limits)
-        self.operations = Operations(statements, limits, namespace)
+        store, undos = PlannerStore(statements, limits), DatabaseUndos(statements, limits)
+        self.operations = Operations(store, undos, limits, namespace)
         bell = PlannerBell(database, statements, bus)
         self.passage = Passage(bell, Fitting(statements, outbox), database.schema)
         self.waiters = Waiters(database, self._steps)

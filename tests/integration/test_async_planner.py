@@ -128,7 +128,7 @@ def test_many_waits_share_their_queries_with_those_of_other_tasks(world: World) 
             ]
             intents = await planner.put_many(drafts)
             waits = [asyncio.create_task(planner.wait(i, timeout_seconds=90)) for i in intents]
-            waiters = planner._parts.waiters
+            waiters: Any = planner._parts.waiters
             await asyncio.to_thread(wait_until, lambda: len(waiters._waiting) == count)
             before = waiters.queries
             await asyncio.sleep(1.0)
@@ -153,7 +153,7 @@ def test_cancelling_a_wait_changes_nothing(world: World) -> None:
             intent = await planner.put(TOOL, ARGS, run_id="r1", step="open")
             before = world.row(intent), world.events(intent)
             waiting = asyncio.create_task(planner.wait(intent, timeout_seconds=60))
-            waiters = planner._parts.waiters
+            waiters: Any = planner._parts.waiters
             await asyncio.to_thread(wait_until, lambda: bool(waiters._waiting))
             waiting.cancel()
             with suppress(asyncio.CancelledError):
@@ -172,7 +172,8 @@ def test_closing_ends_the_waits_with_the_newest_word(world: World) -> None:
         async with planner_of(world) as planner:
             intent = await planner.put(TOOL, ARGS, run_id="r1", step="open")
             waiting = asyncio.create_task(planner.wait(intent, timeout_seconds=600))
-            await asyncio.to_thread(wait_until, lambda: bool(planner._parts.waiters._waiting))
+            waiters: Any = planner._parts.waiters
+            await asyncio.to_thread(wait_until, lambda: bool(waiters._waiting))
         began = time.monotonic()
         assert isinstance(await waiting, InFlight)
         assert time.monotonic() - began < 60

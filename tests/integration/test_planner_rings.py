@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine
@@ -141,7 +142,8 @@ def test_a_ring_never_fails_a_put(world: World) -> None:
     nowhere = Database("postgresql://nobody@127.0.0.1:1/nothing")
     planner = Planner(world.database)
     bell = PlannerBell(nowhere, Statements("ackbox", Limits()))
-    planner._parts.passage.bell = bell
+    parts: Any = planner._parts
+    parts.passage.bell = bell
     assert planner.put(TOOL, ARGS, run_id="r1", step="a").created
     assert bell.wait_silent(DEADLINE_SECONDS)
     assert bell.failed == 1
@@ -182,7 +184,8 @@ def test_a_forked_child_rings_and_waits_with_threads_of_its_own(world: World) ->
         try:
             intent = world.put("child")
             told = world.planner.wait(intent, timeout_seconds=0.1)
-            rung = world.planner._parts.passage.bell.wait_silent(DEADLINE_SECONDS)
+            parts: Any = world.planner._parts
+            rung = parts.passage.bell.wait_silent(DEADLINE_SECONDS)
             code = 0 if isinstance(told, InFlight) and rung else 2
         finally:
             os.write(write, bytes([code]))
