@@ -44,6 +44,7 @@ from .values.strict_json import parse_object
 
 Resource = TypeVar("Resource")
 _Outcome: TypeAlias = Applied[R] | Accepted[R] | NotApplied | Unknown
+_Value: TypeAlias = R | NotApplied | Unknown
 PROBE = "probe"
 """`FunctionCall.purpose` of a harmless look for the effect."""
 
@@ -334,11 +335,11 @@ class ToolDecorator(Protocol):
     ) -> FunctionTool[P, R]: ...
     @overload
     def __call__(
-        self, function: Callable[Concatenate[ToolCall, P], Awaitable[R]], /
+        self, function: Callable[Concatenate[ToolCall, P], Awaitable[_Value[R]]], /
     ) -> FunctionTool[P, R]: ...
     @overload
     def __call__(
-        self, function: Callable[Concatenate[ToolCall, P], R], /
+        self, function: Callable[Concatenate[ToolCall, P], _Value[R]], /
     ) -> FunctionTool[P, R]: ...
     def __call__(self, function: Callable[..., Any], /) -> FunctionTool[..., Any]:
         """Return the tool. Raises ConfigError for what cannot be one."""

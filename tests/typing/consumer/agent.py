@@ -57,6 +57,12 @@ def send_mail(call: ToolCall, *, to: str) -> Accepted[None] | NotApplied:
     return Accepted(ref=call.wire_key) if to else NotApplied("no address")
 
 
+@tool("tickets.find")
+def find_ticket(call: ToolCall, *, number: int) -> Ticket | NotApplied:
+    """Return a value, or the proof that there is none."""
+    return Ticket(str(number)) if number else NotApplied(call.wire_key)
+
+
 class CloseArgs(TypedDict):
     """The arguments of a tool whose code lives elsewhere."""
 
@@ -108,6 +114,7 @@ def run(planner: Planner) -> str:
     assert_type(closed, Intent[Ticket])
     replaced = planner.supersede(intent, 0, create_ticket.intent(title="VPN up"))
     assert_type(replaced, Intent[Ticket])
+    assert_type(find_ticket.intent(number=1), IntentDraft[Ticket])
     written = create_ticket.intent_from_json('{"title": "VPN down"}')
     assert_type(written, IntentDraft[Ticket])
     return said(told)
