@@ -49,18 +49,16 @@ def guards_json() -> str:
 
 
 def test_every_guard_is_shown_or_was_searched_for() -> None:
-    """Each guard is needed somewhere, or searches to the end without it found nothing; twice."""
+    """Each guard is needed somewhere, or searches to the end without it found nothing."""
     assert set(SHOWN) | set(UNNEEDED) == set(GUARDS)
     assert not set(SHOWN) & set(UNNEEDED)
-    printed = guards_json()
-    document = json.loads(printed)
+    document = json.loads(guards_json())
     assert document["guards"] == len(GUARDS)
     assert document["caught"] == len(SHOWN)
     assert document["survivors"] == []
     assert {one["guard"] for one in document["unneeded"]} == set(UNNEEDED)
     assert all(one["reason"] and one["searched"] for one in document["unneeded"])
     assert all(run["states"] > 300 for one in document["unneeded"] for run in one["searched"])
-    assert guards_json() == printed
 
 
 @pytest.mark.parametrize("name", [name for name, shown in SHOWN.items() if shown.beside])
@@ -103,15 +101,6 @@ def test_a_guard_may_be_left_out_of_one_edge() -> None:
     assert GUARDS["live"] in table["claim"].guards
     with pytest.raises(KeyError):
         table_without("no_such_guard")
-
-
-def test_two_runs_of_the_command_print_the_same() -> None:
-    """The list of planted bugs is deterministic and has its stable keys."""
-    first = CliRunner().invoke(sim_group, ["mutants", "--json"])
-    second = CliRunner().invoke(sim_group, ["mutants", "--json"])
-    assert first.exit_code == 0
-    assert first.stdout == second.stdout
-    assert {"planted", "caught", "survivors"} <= set(json.loads(first.stdout))
 
 
 def test_a_survivor_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
