@@ -29,7 +29,6 @@ from .told import (
     UnknownOutcome,
 )
 
-
 _LAST_WORD_CHARACTERS = 200
 
 
