@@ -11,7 +11,7 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Concatenate, Generic, Protocol, TypeAlias, overload
 
 from ..outbox.contract import Echo, Key, ProbeStrength, ToolContract
 from ..outbox.defaults import DEFAULTS
@@ -39,10 +39,10 @@ from .contract import (
     Returned,
 )
 from .results import Results, read_later
+from .tool_call import ToolCall
 from .values.signatures import Annotations
 from .values.strict_json import parse_object
 
-Resource = TypeVar("Resource")
 _Outcome: TypeAlias = Applied[R] | Accepted[R] | NotApplied | Unknown
 _Value: TypeAlias = R | NotApplied | Unknown
 PROBE = "probe"
@@ -70,77 +70,6 @@ def strong(function: ProbeFunction) -> FunctionProbe:
 def weak(function: ProbeFunction) -> FunctionProbe:
     """Declare a probe whose Found is proof and whose Absent is not."""
     return FunctionProbe(function, ProbeStrength.WEAK)
-
-
-class ToolCall:
-    """What a function tool may know of the call it runs for, besides its arguments."""
-
-    __slots__ = ("_call", "_find", "_remaining")
-
-    def __init__(
-        self,
-        call: Call,
-        remaining: Callable[[], float],
-        find: Callable[[type[Any]], Any] | None = None,
-    ) -> None:
-        self._call = call
-        self._remaining = remaining
-        self._find = find
-
-    def resource(self, kind: type[Resource]) -> Resource:
-        """Return what the lifespan of the tool's `Tools(..., lifespan=...)` opened, by its type.
-
-        The exact type first, then a subclass. Raises ConfigError where there is none: inside a
-        call that is an unknown outcome, like any error.
-        """
-        if self._find is None:
-            raise ConfigError(
-                f"no lifespan is open for tool {self._call.tool}",
-                next_step="give Tools(..., lifespan=...) one that yields it",
-                code="no_resource",
-            )
-        found: Resource = self._find(kind)
-        return found
-
-    @property
-    def wire_key(self) -> str:
-        """The Idempotency-Key to send along: the same for every send of this intent."""
-        return self._call.wire_key
-
-    @property
-    def namespace(self) -> str:
-        """The tenant."""
-        return self._call.namespace
-
-    @property
-    def intent_id(self) -> str:
-        """The intent's id."""
-        return self._call.intent_id
-
-    @property
-    def generation(self) -> int:
-        """The step's version that this intent is for."""
-        return self._call.generation
-
-    @property
-    def sends(self) -> int:
-        """Send marks so far, this one included."""
-        return self._call.sends
-
-    @property
-    def compensates(self) -> CompensationTarget | None:
-        """What this call undoes, if it is a compensation."""
-        return self._call.compensates
-
-    @property
-    def traceparent(self) -> str | None:
-        """W3C trace context of the planner's step."""
-        return self._call.traceparent
-
-    @property
-    def remaining_seconds(self) -> float:
-        """Time left of the call limit; give it to whatever waits on the network."""
-        return self._remaining()
 
 
 class FunctionTool(BaseAdapter, Generic[P, R_co]):

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from .planner.shell.async_planner import AsyncPlanner
     from .planner.shell.planner import Planner
     from .tool_adapters.contract import Absent, Found, Inconclusive, IntentDraft
-    from .tool_adapters.function import FunctionTool, ToolCall, strong, tool, weak
+    from .tool_adapters.function import FunctionTool, strong, tool, weak
     from .tool_adapters.registry import Tools
+    from .tool_adapters.tool_call import ToolCall
     from .tool_adapters.tool_ref import ToolRef
     from .tool_adapters.values.annotations import BigInt
 
@@ -66,8 +67,9 @@ _PLACES = {
     "planner.shell.async_planner": "AsyncPlanner",
     "planner.shell.planner": "Planner",
     "tool_adapters.contract": "Absent Found Inconclusive IntentDraft",
-    "tool_adapters.function": "FunctionTool ToolCall strong tool weak",
+    "tool_adapters.function": "FunctionTool strong tool weak",
     "tool_adapters.registry": "Tools",
+    "tool_adapters.tool_call": "ToolCall",
     "tool_adapters.tool_ref": "ToolRef",
     "tool_adapters.values.annotations": "BigInt",
 }

@@ -19,9 +19,10 @@ from typing import Any
 from ackbox.outbox.contract import ProbeStrength, ToolContract
 from ackbox.tool_adapters.contract import Adapter, Call, Evidence, Prepared, Request
 from ackbox.tool_adapters.fake_tools import FOR_EVER, KEY_HEADER
-from ackbox.tool_adapters.function import FunctionTool, ToolCall
+from ackbox.tool_adapters.function import FunctionTool
 from ackbox.tool_adapters.http_json import HttpCompensation, HttpJsonTool
 from ackbox.tool_adapters.http_probe import HttpProbe
+from ackbox.tool_adapters.tool_call import ToolCall
 
 TOOL_URL = "ACKBOX_TEST_TOOL_URL"
 FAR: dict[str, Any] = {"send_deadline_seconds": 20.0, "call_limit_seconds": 40.0}

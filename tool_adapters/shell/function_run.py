@@ -16,7 +16,7 @@ from typing import Any
 
 from ...outbox.outcome import NotApplied
 from ..contract import Evidence, NotWritten, OverLimit, RaisedError, RaisedOutcome, Returned
-from ..function import ToolCall
+from ..tool_call import ToolCall
 from .boottime import boottime_seconds
 
 Late = Callable[[Evidence], None]

@@ -19,7 +19,8 @@ from typing import Any
 
 from ...outbox.errors import InvalidIntent
 from ..contract import Evidence, FunctionCall, NotWritten, OverLimit
-from ..function import PROBE, FunctionTool, ToolCall
+from ..function import PROBE, FunctionTool
+from ..tool_call import ToolCall
 from .boottime import boottime_seconds
 from .event_loop import ToolLoop
 from .function_run import Called, CallTimes, FunctionRun, Late

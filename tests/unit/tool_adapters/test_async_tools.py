@@ -24,11 +24,12 @@ from ackbox.tool_adapters.contract import (
     RaisedOutcome,
     Returned,
 )
-from ackbox.tool_adapters.function import FunctionTool, ToolCall, strong, tool
+from ackbox.tool_adapters.function import FunctionTool, strong, tool
 from ackbox.tool_adapters.registry import Tools
 from ackbox.tool_adapters.shell.boottime import boottime_seconds
 from ackbox.tool_adapters.shell.event_loop import ToolLoop
 from ackbox.tool_adapters.shell.function_transport import FunctionTransport
+from ackbox.tool_adapters.tool_call import ToolCall
 
 from ...support.waiting import wait_until
 

@@ -21,11 +21,12 @@ from ackbox.tool_adapters.contract import (
     Returned,
 )
 from ackbox.tool_adapters.fake_tools import fake_charge
-from ackbox.tool_adapters.function import FunctionTool, ToolCall, strong, tool
+from ackbox.tool_adapters.function import FunctionTool, strong, tool
 from ackbox.tool_adapters.registry import Tools
 from ackbox.tool_adapters.shell.boottime import boottime_seconds
 from ackbox.tool_adapters.shell.function_transport import FunctionTransport
 from ackbox.tool_adapters.shell.transports import Transports
+from ackbox.tool_adapters.tool_call import ToolCall
 
 WAIT_SECONDS = 60.0
 

@@ -12,11 +12,12 @@ from structlog.testing import capture_logs
 from ackbox.outbox.defaults import DEFAULTS
 from ackbox.outbox.errors import ConfigError
 from ackbox.tool_adapters.contract import Call, Evidence, RaisedError, Returned
-from ackbox.tool_adapters.function import FunctionTool, ToolCall, tool
+from ackbox.tool_adapters.function import FunctionTool, tool
 from ackbox.tool_adapters.registry import Lifespan, Tools
 from ackbox.tool_adapters.shell.event_loop import ToolLoop
 from ackbox.tool_adapters.shell.function_transport import FunctionTransport
 from ackbox.tool_adapters.shell.resources import Resources, by_type
+from ackbox.tool_adapters.tool_call import ToolCall
 from ackbox.workers.shell.tool_driver import ToolDriver
 
 from ...support.waiting import wait_until
