@@ -38,14 +38,15 @@ def local_steps(world: World, process: str, node: Node) -> Node:
         if not isinstance(command, RingResults):
             if command.claim is not claim:
                 claim, call = command.claim, call_of(command.claim)
-            reply = _ask(world, process, command, call)
+            reply = world.ask(process, command, call)
         node = world.forest.advance(node, reply)
     if world.forest.remember and not world.broken and not world.spec.unserved:
         start.local = node
     return node
 
 
-def _ask(world: World, process: str, command: Any, call: Call) -> Any:
+def ask_adapter(world: World, process: str, command: Any, call: Call) -> Any:
+    """Return what the tool's adapter says; whatever it raises is the reply `Raised`."""
     claim: Claimed = command.claim
     if not world.knows(process, claim.tool):
         return NoTool()

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from ..outbox.contract import KeyKind
-from ..tool_adapters.contract import HttpEvidence, HttpRequest, Phase
+from ..tool_adapters.contract import Adapter, HttpEvidence, HttpRequest, Phase
 from ..tool_adapters.registry import Tools
 from .clock import VirtualClock
 from .tool_specs import DUPLICATE, MARKER, ToolSpec, adapter_of
@@ -73,7 +73,9 @@ class VirtualTools:
     def __init__(self, specs: Iterable[ToolSpec], clock: VirtualClock) -> None:
         self.specs = {spec.name: spec for spec in specs}
         self._clock = clock
-        adapters = {name: adapter_of(spec, self.specs) for name, spec in self.specs.items()}
+        adapters: dict[str, Adapter] = {
+            name: adapter_of(spec, self.specs) for name, spec in self.specs.items()
+        }
         self.adapters = adapters
         self.registry = Tools(*adapters.values())
         self.effects: dict[int, Effect] = {}

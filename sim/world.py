@@ -25,11 +25,12 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from ..outbox.identity import DEFAULT_NAMESPACE
+from ..tool_adapters.contract import Call
 from ..workers.throttle import Throttle
 from . import driver, planning, wire
 from .clock import BEGINNING, VirtualClock
 from .lives import PASS_ARGUMENTS
-from .local_steps import local_steps
+from .local_steps import ask_adapter, local_steps
 from .process import Forest
 from .store import MemoryStore
 from .tables import served_name
@@ -53,7 +54,7 @@ class World:
         self.spec = spec
         self.clock = VirtualClock()
         self.store = MemoryStore(self.clock, spec.limits, draw)
-        self.tools = VirtualTools(spec.tools, self.clock)
+        self.tools = self.open_tools()
         self.forest = forest or Forest()
         self.draw = draw
         self.processes: dict[str, Process] = {}
@@ -83,6 +84,14 @@ class World:
         for name in PASS_ARGUMENTS:
             self.processes[name] = Process(name, None)
         self.store.tables.dirty.clear()
+
+    def open_tools(self) -> VirtualTools:
+        """Return the tools of this world; a world of other tools answers with those."""
+        return VirtualTools(self.spec.tools, self.clock)
+
+    def ask(self, process: str, command: Any, call: Call) -> Any:
+        """Ask a tool's adapter on behalf of a process; nothing shared is touched by it."""
+        return ask_adapter(self, process, command, call)
 
     # -- forks -----------------------------------------------------------------------------------
 
