@@ -5,6 +5,7 @@ May import click and the modules beside it that import nothing heavy.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -55,7 +56,22 @@ class AckboxCommand(click.Command):
                     formatter.write_dl(records)
 
 
-class ExampleGroup(click.Group):
+class NamingGroup(click.Group):
+    """Commands under one name, which names the nearest where one is misspelt."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            hint = f", did you mean {near[0]}" if near else ""
+            with usage_told(command=ctx.command_path, as_json="--json" in args):
+                raise click.UsageError(f"there is no command {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+
+class ExampleGroup(NamingGroup):
     """Commands under one name; `example` is what its help shows first."""
 
     def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:

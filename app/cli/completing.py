@@ -18,12 +18,13 @@ ackbox completion zsh > ~/.zfunc/_ackbox            # a folder of your fpath
 ackbox completion fish > ~/.config/fish/completions/ackbox.fish""",
     quiet=True,
 )
-@click.argument("shell", type=click.Choice(_SHELLS))
+@click.argument("shell", type=click.Choice(_SHELLS), metavar="SHELL")
 @click.pass_context
 def completion(ctx: click.Context, /, shell: str) -> None:
     """Print the script that makes a shell complete `ackbox`.
 
-    It asks `ackbox` itself, which neither looks for a database nor starts anything.
+    SHELL is bash, zsh or fish. The script asks `ackbox` itself, which then neither looks for a
+    database nor starts anything.
     """
     found = get_completion_class(shell)
     assert found is not None, "click completes these shells"

@@ -15,7 +15,15 @@ from typing import IO, Any
 
 import click
 
-from ...outbox.errors import AckboxError, ConfigError, InvalidIntent, Refused, StoreUnavailable
+from ...outbox.errors import (
+    NO_EFFECT,
+    NOTHING_CHANGED,
+    AckboxError,
+    ConfigError,
+    InvalidIntent,
+    Refused,
+    StoreUnavailable,
+)
 from ..loading import loading_error
 from .again import again
 from .exits import ExitCode
@@ -116,6 +124,9 @@ def next_steps(
 
 
 def _translated(error: Exception) -> AckboxError | None:
+    if isinstance(error, ConfigError) and error.effect_may_exist == NO_EFFECT:
+        # A command that could not look does not know about effects.
+        error.effect_may_exist = NOTHING_CHANGED
     if isinstance(error, AckboxError):
         return error
     if isinstance(error, OSError) and error.errno not in (None, errno.EPIPE):

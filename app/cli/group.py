@@ -6,14 +6,13 @@ module is imported when it is called for.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 from dataclasses import dataclass
 
 import click
 
-from .faults import usage_told
+from .command import NamingGroup
 
 _SELF = __package__
 SUMMARY = "An outbox for the tool calls of agents: an unknown outcome is a state, never a retry."
@@ -61,7 +60,7 @@ COMMANDS: dict[str, Place] = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(NamingGroup):
     """Loads a command's module at its first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -72,17 +71,6 @@ class LazyGroup(click.Group):
         """Import a command; None where there is none of that name."""
         found = COMMANDS.get(cmd_name)
         return None if found is None else load(found.place, cmd_name)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; where there is none, name the nearest."""
-        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], COMMANDS, 1)
-            hint = f", did you mean {near[0]}" if near else ""
-            with usage_told(command="ackbox", as_json="--json" in args):
-                raise click.UsageError(f"there is no command {args[0]!r}{hint}")
-        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write examples first, then usage and the commands by section."""

@@ -9,6 +9,8 @@ import importlib
 
 import click
 
+from ..cli.command import ExampleGroup
+
 _SELF = __package__
 EXAMPLE = "ackbox sim run essay_good --json"
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -23,7 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-class SimGroup(click.Group):
+class SimGroup(ExampleGroup):
     """Loads a command's module at its first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -38,17 +40,12 @@ class SimGroup(click.Group):
         found: click.Command = getattr(importlib.import_module(module, _SELF), attribute)
         return found
 
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write an example, then what click writes."""
-        formatter.write(f"\n  $ {EXAMPLE}\n\n")
-        super().format_help(ctx, formatter)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table's own lines: nothing is imported for them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
-@click.group("sim", cls=SimGroup)
+@click.group("sim", cls=SimGroup, example=EXAMPLE)
 def sim_group() -> None:
     """Run the shipped protocol in a virtual world, under every fault."""

@@ -292,4 +292,6 @@ def test_usage_mistakes_exit_2(bare: CommandLine) -> None:
 def test_a_misspelt_command_is_named(bare: CommandLine) -> None:
     """The nearest one, and with --json the same parts as a document."""
     assert "did you mean unknowns" in bare.run("unknwns").err
+    assert "did you mean explore" in bare.run("sim", "explor").err
+    assert "did you mean throughput" in bare.run("bench", "thruput").err
     assert bare.run("ls", "--json", "--limit", "0").json()["error"]["code"] == "usage"
