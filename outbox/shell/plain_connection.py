@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg.abc import Loader
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg.types.bool import BoolLoader
 from psycopg.types.datetime import TimestamptzLoader
@@ -84,7 +84,8 @@ def plain_connection(driver: psycopg.Connection[Any]) -> Connection:
     def ask(statement: str, values: Mapping[str, Any]) -> Answer:
         with psycopg.Cursor(driver, row_factory=tuple_row) as cursor:
             _read_like_us(cursor)
-            cursor.execute(statement.encode(), values)
+            with driver.pipeline() if _in_pipeline(driver) else nullcontext():
+                cursor.execute(statement.encode(), values)
             return _keys(cursor), cursor.fetchall() if cursor.description else []
 
     return cast("Connection", PlainConnection(ask, driver))
@@ -96,7 +97,8 @@ def plain_async_connection(driver: psycopg.AsyncConnection[Any]) -> Connection:
     async def ask(statement: str, values: Mapping[str, Any]) -> Answer:
         async with psycopg.AsyncCursor(driver, row_factory=tuple_row) as cursor:
             _read_like_us(cursor)
-            await cursor.execute(statement.encode(), values)
+            async with driver.pipeline() if _in_pipeline(driver) else nullcontext():
+                await cursor.execute(statement.encode(), values)
             return _keys(cursor), await cursor.fetchall() if cursor.description else []
 
     return cast("Connection", PlainConnection(lambda *a: await_only(ask(*a)), driver))
@@ -105,6 +107,11 @@ def plain_async_connection(driver: psycopg.AsyncConnection[Any]) -> Connection:
 def in_transaction(driver: Driver) -> bool:
     """Return whether a transaction is open on the connection; asks no server."""
     return not driver.closed and driver.info.transaction_status in _OPEN
+
+
+def _in_pipeline(driver: Driver) -> bool:
+    """Return whether answers are held back; the end of a block inside the pipeline fetches them."""
+    return driver.pgconn.pipeline_status != PipelineStatus.OFF
 
 
 def _rendered(statement: ClauseElement) -> Compiled:
