@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Literal, get_origin
 
-from .json_schema import Definitions
+from .json_schema import Definitions, stored_default
 from .place import Misfit, Place, Rule, RuleFor, Schema, named, no_rule, wrong_type
 from .records import decoded_fields, missing, unknown
 from .scalars import JsonRule
@@ -78,10 +79,15 @@ class ModelRule:
         return place.field(name)
 
     def _must_be_stored(self, name: str, value: Any, only_given: bool) -> bool:
-        """Return whether an unset field would be another one without being stored."""
+        """Return whether an unset field would be another one without being stored.
+
+        A field of one literal tells the models of a union apart, so it always is.
+        """
         known = self._fields[name]
         if only_given:
             return False
+        if get_origin(known.annotation) is Literal:
+            return True
         return known.default_factory is not None or bool(known.default != value)
 
     @staticmethod
@@ -115,21 +121,23 @@ class ModelRule:
 
     def schema(self, definitions: Definitions) -> Schema:
         """Return pydantic's schema of the model, which knows its constraints and descriptions."""
-        return definitions.adopted(self.kind, lambda refs: _schema(type_adapter(self.kind), refs))
+        return definitions.adopted(self.kind, self._described)
+
+    def _described(self, ref_template: str) -> Schema:
+        schema = _schema(type_adapter(self.kind), ref_template)
+        for name, one in schema.get("properties", {}).items():
+            if name in self._rules and "default" in one:
+                with suppress(Misfit):  # Pydantic's form is left where ours is refused.
+                    one["default"] = stored_default(self._rules[name], self._fields[name].default)
+        return schema
 
 
 def _annotation(known: Any) -> Any:
     """Return a field's annotation; our own markers, which pydantic keeps apart, included."""
     for marker in known.metadata:
         if getattr(marker, "stored_as_text", False):
-            return _marked(known.annotation, marker)
+            return Annotated[known.annotation, marker]
     return known.annotation
-
-
-def _marked(annotation: Any, marker: Any) -> Any:
-    from typing import Annotated
-
-    return Annotated[annotation, marker]
 
 
 @dataclass(frozen=True)

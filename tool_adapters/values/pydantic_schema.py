@@ -12,11 +12,20 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema as core
 
+from .by_value import encode_by_value
+from .place import Misfit, Place
 from .texts import TEXT_SCHEMAS
 
 
 class _StoredForm(GenerateJsonSchema):
     """Pydantic's generator, where our stored form differs from its own."""
+
+    def encode_default(self, dft: Any) -> Any:
+        """Return a default in its stored form, or in pydantic's own where it has none."""
+        try:
+            return encode_by_value(dft, Place("default"))
+        except Misfit:
+            return super().encode_default(dft)
 
     def decimal_schema(self, schema: core.DecimalSchema) -> JsonSchemaValue:
         """Return text: a JSON number may lose digits."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum, IntFlag, StrEnum
 from typing import Any, Generic, Literal, NamedTuple, NewType, NotRequired, TypedDict, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, Field, RootModel, SecretStr
+
+from ackbox import BigInt
 
 T = TypeVar("T")
 OrderId = NewType("OrderId", int)
@@ -98,6 +100,7 @@ class Account(BaseModel):
 
     user: str
     password: SecretStr | None = None
+    token: SecretStr = SecretStr("s3cret")
 
 
 class Numbers(RootModel[list[int]]):
@@ -120,7 +123,17 @@ class Cat(BaseModel):
 
 
 class Dog(BaseModel):
-    """The other of two models."""
+    """The other of two models, with the same fields."""
 
-    kind: Literal["dog"]
-    when: datetime | None = None
+    kind: Literal["dog"] = "dog"
+    lives: int = 1
+
+
+class Owner(BaseModel):
+    """A model with a union told apart by its tag, and with types that are stored as text."""
+
+    pet: Cat | Dog = Field(discriminator="kind")
+    worth: Decimal = Decimal("0.0")
+    photo: bytes = b""
+    known_for: timedelta = timedelta()
+    number: BigInt = 0

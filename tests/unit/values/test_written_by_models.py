@@ -15,7 +15,7 @@ from ackbox import BigInt, ToolCall, ToolRef, tool
 from ackbox.outbox.errors import ConfigError, InvalidIntent
 from ackbox.tool_adapters.function import FunctionTool
 
-from .shown_types import Address, Box, Customer, Line, Point, Priority
+from .shown_types import Account, Address, Box, Customer, Line, Owner, Point, Priority
 
 ORIGIN = Point(1)
 
@@ -133,6 +133,29 @@ def test_a_schema_says_what_is_read() -> None:
     assert customer["properties"]["age"]["description"] == "in years"
     assert {"mail_to", "name"} < customer["properties"].keys()
     assert json.loads(json.dumps(schema)) == schema
+
+
+def test_the_schema_of_a_model_says_our_stored_form() -> None:
+    """Where pydantic's own JSON differs from it."""
+
+    def take(call: ToolCall, *, owner: Owner) -> None: ...
+
+    schema = tool("t")(take).json_schema()
+    properties = schema["$defs"]["Owner"]["properties"]
+    shapes = {name: (one.get("type"), one.get("format")) for name, one in properties.items()}
+    assert shapes["worth"] == ("string", "decimal")
+    assert shapes["known_for"] == ("string", "duration")
+    assert shapes["number"] == ("string", None)
+    assert properties["photo"]["contentEncoding"] == "base64"
+    assert properties["pet"]["oneOf"] == [
+        {"$ref": "#/$defs/Owner.Cat"},
+        {"$ref": "#/$defs/Owner.Dog"},
+    ]
+    assert schema["$defs"]["Owner.Dog"]["additionalProperties"] is False
+    assert schema["$defs"]["Owner"]["required"] == ["pet"]
+    defaults = {name: one["default"] for name, one in properties.items() if "default" in one}
+    assert "s3cret" not in repr(ToolRef("t", args=Account).json_schema())
+    assert defaults == {"worth": "0.0", "photo": "", "known_for": "P0DT0S", "number": "0"}
 
 
 @pytest.mark.parametrize("reference", REFERENCES, ids=lambda one: one._args.__name__)
