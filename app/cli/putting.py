@@ -16,6 +16,7 @@ import click
 
 from ...outbox.contract import contract_from_document
 from ...outbox.errors import InvalidIntent
+from ...outbox.identity import mint_intent_id
 from .again import again
 from .command import command
 from .faults import next_steps
@@ -70,7 +71,7 @@ def put(ctx: click.Context, /, tool: str, args_json: str, as_json: bool, **given
     with opened(ctx.params) as outbox, outbox.planner(given["namespace"]) as planner:
         call = _call(outbox, tool, args, options, declared=not given["no_worker_yet"])
         untyped = args if isinstance(call, str) else None
-        with next_steps({"args_conflict": _look(given)}):
+        with next_steps({"args_conflict": _look(given)}, _short_names(given)):
             intent = planner.put(call, untyped, if_exists=given["if_exists"], **options)
     _print(intent, as_json)
 
@@ -86,6 +87,14 @@ def _require_name(given: Mapping[str, Any]) -> None:
 def _look(given: Mapping[str, Any]) -> str:
     name = given["intent_id"] or f"{given['run_id']}:{given['step']}"
     return f"ackbox show {name}; or name another step, or --if-exists keep"
+
+
+def _short_names(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return what people call the id that run and step stand for."""
+    if given["intent_id"] is not None:
+        return {}
+    minted = mint_intent_id(given["namespace"], given["run_id"], given["step"])
+    return {minted: f"{given['run_id']}:{given['step']}"}
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
