@@ -61,6 +61,7 @@ class WorkerProcess:
         )
 
     def _overrunning(self) -> tuple[int, ...]:
+        self._runner.hanging()
         return self._runner.overrunning()
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -27,18 +28,20 @@ from ...outbox.commands import (
     RingResults,
 )
 from ...outbox.errors import StoreUnavailable
+from ...outbox.give_back import UNSERVED
 from ...outbox.shell.attempt_store import LOCKED_ROW, AttemptStore
 from ...outbox.shell.fault_points import FaultPoints
 from ...tool_adapters.contract import Evidence, OverLimit
 from ...tool_adapters.shell.function_run import place_of
 from ..attempt import OWNER_DOUBTFUL, SHUTDOWN, attempt, conclude
-from ..commands import Exchange
+from ..commands import Exchange, Fetch
 from .coalescer import Coalescer
 from .slots import LaneSlots
 from .tool_driver import Timing, ToolDriver
 
 _log = structlog.get_logger(__name__)
 RECORD_RETRY_SECONDS = 1.0
+MISSING_EVERY_SECONDS = 60.0
 
 
 class Bell(Protocol):
@@ -60,6 +63,10 @@ class _Attempt:
     marked: bool = False
     overruns: bool = False
     ended: bool = False
+    asks: str = ""
+    """What of its adapter runs now, since `asked_at`; a word that is too long is told once."""
+    asked_at: float = 0.0
+    told_hanging: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -90,6 +97,7 @@ class Runner:
         self._closing = threading.Event()
         self._ready: queue.SimpleQueue[tuple[_Attempt, Any] | None] = queue.SimpleQueue()
         self._attempts: set[_Attempt] = set()
+        self._missing_told: dict[tuple[str, int], float] = {}
         self._attempts_lock = threading.Lock()
         self._marks = Coalescer("marks", self._mark, _no_mark, batch_limit=batch_limit)
         self._records = Coalescer("records", self._record, _no_record, batch_limit=batch_limit)
@@ -139,6 +147,23 @@ class Runner:
         """Return the rows whose function still runs although its limit has passed."""
         with self._attempts_lock:
             return tuple(running.claim.seq for running in self._attempts if running.overruns)
+
+    def hanging(self) -> int:
+        """Return how many adapters have not come back in time, and name each of them once.
+
+        Code cannot be stopped: the slot stays taken until it returns, or until the process ends.
+        """
+        limit_at = time.monotonic() - self._tools.hang_seconds
+        with self._attempts_lock:
+            hang = [one for one in self._attempts if one.asks and one.asked_at < limit_at]
+        for one in hang:
+            if not one.told_hanging:
+                one.told_hanging = True
+                _log.error(
+                    "adapter_hangs", tool=one.claim.tool, intent_id=one.claim.intent_id,
+                    method=one.asks, seconds=self._tools.hang_seconds,
+                )  # fmt: skip
+        return len(hang)
 
     def is_doubtful(self) -> bool:
         """Return whether others may take this process for dead: then it sends nothing."""
@@ -196,10 +221,22 @@ class Runner:
                 self._faults.reach("before_settle", running.claim.intent_id)
                 self._records.put(command, lambda reply: self._recorded(command, reply, answer))
             case GiveBack():
+                if command.reason == UNSERVED:
+                    self._tell_missing(command.claim)
                 self._returns.put(command, answer)
             case _:
                 return False
         return True
+
+    def _tell_missing(self, claim: Claimed) -> None:
+        """Say that a row of this lane needs another process, once in a while for each tool."""
+        key, now = (claim.tool, claim.version), time.monotonic()
+        if now - self._missing_told.get(key, -MISSING_EVERY_SECONDS) >= MISSING_EVERY_SECONDS:
+            self._missing_told[key] = now
+            _log.warning(
+                "tool_missing", tool=claim.tool, version=claim.version, lane=claim.lane,
+                intent_id=claim.intent_id,
+            )  # fmt: skip
 
     def _recorded(self, record: Record, reply: Any, answer: Callable[[Any], None]) -> None:
         """Answer a stored outcome; one whose row is locked stays in memory and is tried again."""
@@ -225,8 +262,13 @@ class Runner:
             self._faults.reach("after_settle", running.claim.intent_id)
             self._bell.ring_results()
             return True
-        if not isinstance(command, Exchange):
+        if isinstance(command, Fetch):
             return self._tools.answer(command, running.timing, lambda evidence: None)
+        if not isinstance(command, Exchange):
+            running.asked_at, running.asks = time.monotonic(), type(command).__name__.lower()
+            reply = self._tools.answer(command, running.timing, lambda evidence: None)
+            running.asks = ""
+            return reply
         self._faults.reach("after_mark", running.claim.intent_id)
         evidence = self._exchange(running, command)
         self._faults.reach("after_effect", running.claim.intent_id)

@@ -77,6 +77,11 @@ class ToolDriver:
         self._functions.close()
         self._http.close()
 
+    @property
+    def hang_seconds(self) -> float:
+        """How long an adapter's own code may take before somebody has to look at it."""
+        return self._limits.prepare_limit_seconds
+
     def adapter(self, claim: Claimed) -> Adapter | None:
         """Return the adapter that a claimed row needs, None where this process lacks it."""
         return self._registry.lookup(claim.tool, claim.version)
