@@ -1,12 +1,14 @@
 """`ackbox.migrations` from an application's own Alembic, in the transaction of its revision."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Engine, create_engine, inspect, text
+from sqlalchemy import URL, Engine, create_engine, inspect, make_url, text
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from ackbox import migrations
 from ackbox.outbox.errors import ConfigError
@@ -93,6 +95,26 @@ def test_the_caller_s_settings_stand_afterwards(engine: Engine) -> None:
         connection.execute(text("SET LOCAL lock_timeout = '1234ms'"))
         migrations.upgrade(connection)
         assert connection.scalar(text("SHOW lock_timeout")) == "1234ms"
+
+
+def test_any_driver_of_postgres_will_do(empty_database_url: str) -> None:
+    """The application's engine is its own: psycopg2, or asyncpg inside `run_sync`."""
+    url = make_url(empty_database_url)
+    engine = create_engine(url.set(drivername="postgresql+psycopg2"))
+    with engine.begin() as connection:
+        assert migrations.upgrade(connection, schema="one") == migrations.head()
+    engine.dispose()
+    assert asyncio.run(_upgraded_by_asyncpg(url)) == migrations.head()
+
+
+async def _upgraded_by_asyncpg(url: URL) -> str:
+    engine = create_async_engine(url.set(drivername="postgresql+asyncpg"))
+    async with engine.begin() as connection:
+        now: str = await connection.run_sync(lambda c: migrations.upgrade(c, schema="two"))
+    async with engine.connect() as connection:
+        assert await connection.run_sync(lambda c: migrations.plan(c, schema="two")) == []
+    await engine.dispose()
+    return now
 
 
 def test_the_same_refusals_as_on_the_command_line(engine: Engine) -> None:
