@@ -85,32 +85,20 @@ def next_plain_choice(world: World, *, travels: bool = True) -> Choice | None:
 
     `travels` False leaves every request where it is, for a caller that moves them itself.
     """
-    for found in (_thaw, _flights if travels else _nothing, _tasks, _work, _revive, _time):
+    for process in world.processes.values():
+        if process.frozen:
+            return ("thaw", process.name)
+    if travels:
+        for flight in world.flights.values():
+            return ("arrive" if flight.answer is None else "answer", flight.name)
+    for task in world.tasks.values():
+        if task.flight is None:
+            return ("step", task.name)
+    for found in (_work, _revive, _time):
         choice = next(found(world), None)
         if choice is not None:
             return choice
     return None
-
-
-def _nothing(world: World) -> Iterator[Choice]:
-    return iter(())
-
-
-def _thaw(world: World) -> Iterator[Choice]:
-    for process in world.processes.values():
-        if process.frozen:
-            yield ("thaw", process.name)
-
-
-def _flights(world: World) -> Iterator[Choice]:
-    for flight in world.flights.values():
-        yield ("arrive", flight.name) if flight.answer is None else ("answer", flight.name)
-
-
-def _tasks(world: World) -> Iterator[Choice]:
-    for task in world.tasks.values():
-        if task.flight is None:
-            yield ("step", task.name)
 
 
 def _work(world: World) -> Iterator[Choice]:
@@ -120,7 +108,7 @@ def _work(world: World) -> Iterator[Choice]:
         yield ("start", "bind")
     if store.reaper.find_overdue(1):
         yield ("start", "reap")
-    if store.holds.find_undone(1) or store.holds.find_held(1):
+    if (store.tables.undos and store.holds.find_undone(1)) or store.holds.find_held(1):
         yield ("start", "hold")
     if store.gates.due(1):
         yield ("start", "gate")

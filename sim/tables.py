@@ -28,6 +28,13 @@ _HOLDABLE = (State.QUEUED, State.EXECUTING)
 Snapshot: TypeAlias = tuple[Any, ...]
 
 
+def _in_lock_order(writes: Iterable[Write]) -> list[Write]:
+    found = list(writes)
+    if len(found) > 1:
+        found.sort(key=lambda one: (one.move.edge, one.move.seq))
+    return found
+
+
 def served_name(tool: str, version: int) -> str:
     """Return how a worker row lists a tool it serves."""
     return f"{tool}@{version}"
@@ -197,7 +204,7 @@ class Tables:
     def _take_edges(self, writes: Iterable[Write]) -> dict[int, Moved]:
         done: dict[int, Moved] = {}
         settled: dict[str, list[int]] = {}
-        for write in sorted(writes, key=lambda one: (one.move.edge, one.move.seq)):
+        for write in _in_lock_order(writes):
             moved = self._take(write)
             if moved is not None:
                 done[moved.seq] = moved
