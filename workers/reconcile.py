@@ -62,7 +62,7 @@ def reconcile(unresolved: Unresolved, draw: Draw) -> Generator[Any, Any, None]:
     rung = next_rung(unresolved, probed=False, share=draw.share, limits=draw.limits)
     probed = isinstance(rung, ProbeRung)
     if probed:
-        if (yield from _probe_rung(unresolved)):
+        if (yield from _probe_rung(unresolved, draw.limits)):
             return
         rung = next_rung(unresolved, probed=True, share=draw.share, limits=draw.limits)
     put_off_seconds = 0.0
@@ -81,14 +81,18 @@ def reconcile(unresolved: Unresolved, draw: Draw) -> Generator[Any, Any, None]:
             yield LookAgain(unresolved.claim, max(seconds, put_off_seconds))
 
 
-def _probe_rung(unresolved: Unresolved) -> Generator[Any, Any, bool]:
+def _probe_rung(unresolved: Unresolved, limits: Limits) -> Generator[Any, Any, bool]:
     """Ask the tool and record its answer; True where the row is not unknown any more.
 
-    A process that does not know the tool leaves the row to others and uses up none of its probes.
+    A process that does not know the tool leaves the row to others and uses up none of its probes;
+    past the row's limit it says that a person has to look, since there may be no others.
     """
     answer = yield from _ask(unresolved.claim)
     if isinstance(answer, NoTool):
-        yield LookAgain(unresolved.claim, GIVE_BACK_SECONDS)
+        if unresolved.too_old or unresolved.parked:
+            yield Park(unresolved.claim, "park_after", limits.backoff_cap_seconds)
+        else:
+            yield LookAgain(unresolved.claim, GIVE_BACK_SECONDS)
         return True
     recorded: Recorded = yield _recorded_as(unresolved, answer)
     if recorded.state in SETTLED_STATES:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from ackbox.outbox.commands import (
     Claimed,
     LookAgain,
@@ -115,6 +117,13 @@ def test_a_process_without_the_tool_uses_up_no_probe() -> None:
     """Another process may know it: the row is left to that one."""
     asked = look(row(), {Probe: NoTool()})
     assert kinds(asked) == [Probe, LookAgain]
+
+
+@pytest.mark.parametrize("known", [{"too_old": True}, {"parked": True}])
+def test_a_row_whose_tool_nobody_has_is_a_persons_turn_in_time(known: dict[str, Any]) -> None:
+    """There may be no other process: past the limit it is parked, and looked at more slowly."""
+    asked = look(row(**known), {Probe: NoTool()})
+    assert kinds(asked) == [Probe, Park]
 
 
 def test_a_keyless_tool_without_probe_is_a_persons_turn_at_once() -> None:
