@@ -13,8 +13,9 @@ from typing import Any
 import httpx2
 
 from ackbox.outbox.contract import idempotent
-from ackbox.tool_adapters.function import FunctionTool, ToolCall, tool
+from ackbox.tool_adapters.function import FunctionTool, tool
 from ackbox.tool_adapters.registry import Tools
+from ackbox.tool_adapters.tool_call import ToolCall
 
 TOOL_URL = "ACKBOX_TEST_TOOL_URL"
 VERSIONED = "versioned"
