@@ -78,7 +78,7 @@ def test_a_plan_that_cannot_be_loaded_is_said_with_what_to_do(
     said, effect, next_step = error_of_last(ended.err)
     assert ended.code == 7
     assert what in said
-    assert effect.startswith("No effect exists")
+    assert effect.startswith("Nothing was changed")
     assert step in next_step
     assert "secret" not in ended.err
 

@@ -180,6 +180,7 @@ def test_config_shows_values_sources_and_no_password(bare: CommandLine) -> None:
     bare.environ = {
         "ACKBOX_DATABASE_URL": "postgresql://u:hunter2@h/d",
         "ACKBOX_TOLS": "my_tools",
+        "ACKBOX_DATA_DIR": "/d",
     }
     Path("ackbox.toml").write_text("in_flight_max = 7\n")
     ended = bare.run("config", "--lanes", "a,b", "--json")
