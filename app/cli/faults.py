@@ -101,6 +101,9 @@ def errors_told(*, as_json: bool) -> Iterator[None]:
         raise Told(not_confirmed, as_json=as_json) from None
     except Exception as error:
         told = _translated(error)
+        if isinstance(told, ConfigError) and told.effect_may_exist == NO_EFFECT:
+            # A command that could not look does not know about effects.
+            told.effect_may_exist = NOTHING_CHANGED
         if told is not None:
             raise Told(told, as_json=as_json) from error
         raise
@@ -124,9 +127,6 @@ def next_steps(
 
 
 def _translated(error: Exception) -> AckboxError | None:
-    if isinstance(error, ConfigError) and error.effect_may_exist == NO_EFFECT:
-        # A command that could not look does not know about effects.
-        error.effect_may_exist = NOTHING_CHANGED
     if isinstance(error, AckboxError):
         return error
     if isinstance(error, OSError) and error.errno not in (None, errno.EPIPE):
