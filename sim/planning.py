@@ -236,7 +236,7 @@ def says(
     seen = world.store.tables.rows[seq].fence if fence is None else fence
     risk = _risk(world, seq, what, quotes is not False)
     said = Said(seq, "ops", "looked at it", seen)
-    latest = None if quotes is False else _latest_divergence(world, seq)
+    latest = None if quotes is False else latest_divergence(world, seq)
     answer = statement(world, said, bool(may_duplicate), latest)
     if isinstance(answer, Denied):
         raise Impossible(f"says is refused: {answer.code}", "what")
@@ -245,7 +245,8 @@ def says(
         world.allowed[world.plan_step(seq)] += 1
 
 
-def _latest_divergence(world: World, seq: int) -> int | None:
+def latest_divergence(world: World, seq: int) -> int | None:
+    """Return the number of the latest divergence that a release of the row must quote."""
     tables = world.store.tables
     name = tables.intents[seq].name
     family = [

@@ -55,15 +55,19 @@ class _Waiting:
 
     @property
     def over(self) -> bool:
-        telling = self.telling
         if isinstance(self.error, ConfigError):
             return True  # Waiting mends no setting and no missing schema.
-        if telling is None or not telling.finished:
-            return False
-        if not self.until_bound or telling.bound:
-            return True
-        # A row that is replaced or stands in front of a person never binds by itself.
-        return isinstance(telling.told, Superseded) or telling.told.word not in _BOUND_WORDS
+        return is_over(self.telling, until_bound=self.until_bound)
+
+
+def is_over(telling: Telling | None, *, until_bound: bool) -> bool:
+    """Return whether a wait has nothing more to wait for."""
+    if telling is None or not telling.finished:
+        return False
+    if not until_bound or telling.bound:
+        return True
+    # A row that is replaced or stands in front of a person never binds by itself.
+    return isinstance(telling.told, Superseded) or telling.told.word not in _BOUND_WORDS
 
 
 def _told(waiting: _Waiting, steps: Steps) -> Telling | None:

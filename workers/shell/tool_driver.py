@@ -61,13 +61,13 @@ class Timing:
 class ToolDriver:
     """The adapters and transports of one process, and the resources of its tools."""
 
-    def __init__(self, registry: Tools, limits: Limits) -> None:
+    def __init__(self, registry: Tools, limits: Limits, http: HttpTransport | None = None) -> None:
         """Open the lifespans. Raises ConfigError naming the one that cannot be opened."""
         self._registry = registry
         self._limits = limits
         self._loop = ToolLoop()
         self._resources = Resources(registry, self._loop)
-        self._http = HttpTransport()
+        self._http = http or HttpTransport()
         self._functions = FunctionTransport(registry.lookup, self._loop, self._resources.finder)
 
     def close(self) -> None:
