@@ -125,10 +125,10 @@ def test_an_unfit_schema_is_named_at_the_first_put(
 
 def test_the_database_is_asked_once(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not once a put: the first one looks, on each pool."""
-    from ackbox.outbox.shell import fitting
+    from ackbox.outbox.shell import fitting, migrate
 
     looked: list[str] = []
-    look = fitting.check
+    look = migrate.check
 
     def counted(*given: Any) -> None:
         looked.append("once")

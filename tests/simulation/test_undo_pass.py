@@ -59,13 +59,17 @@ class Undoing:
         return report
 
     def passes(self, limit: int = 10, **said: Any) -> UndoReport:
-        """Run passes, the world going on in between, until one finds nothing to do."""
+        """Run passes, the world going on in between, until one finds nothing to do.
+
+        Returns the last pass's report, which is not done where an undo stops the others.
+        """
+        report = None
         for _ in range(limit):
             report = self.run(**said)
-            assert report is not None
-            if report.done:
+            if report is not None and report.done:
                 return report
             self.settle()
+        assert report is not None, "nothing kills these passes"
         return report
 
     def orders(self) -> list[str]:
