@@ -3,7 +3,7 @@
 #
 #   make demo    the system at work, with worker kills (DEMO_ARGS="--seed 2" for another run)
 #   make test    every test (PYTEST_ARGS= for one at a time)
-#   make check   format, lint, types, import contracts, generated blocks
+#   make check   format, lint, types, import contracts, generated pages and blocks
 
 PYTHON ?= python3
 PYTEST_ARGS ?= -n 4 --dist loadscope
@@ -50,6 +50,8 @@ check-imports: $(STAMP)
 
 check-blocks: $(STAMP)
 	$(BIN)/python -m ackbox.outbox.render --check
+	$(BIN)/python -m ackbox.app.reference --check docs/reference/api.md
+	$(BIN)/python -m ackbox.app.cli.reference --check docs/reference/cli.md
 
 venv: $(STAMP)
 

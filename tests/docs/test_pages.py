@@ -17,8 +17,8 @@ from ackbox.tool_adapters.shell.fake_server import FakeServer
 from .pages import Block, Reader, blocks, clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]
-_GENERATED = {"docs/reference/cli.md", "docs/reference/limits.md"}
-"""Their blocks are the help texts; the generators' own checks hold them to the code."""
+_GENERATED = {"docs/reference/api.md", "docs/reference/cli.md", "docs/reference/limits.md"}
+"""Their blocks are signatures and help texts; the generators' own checks hold them to the code."""
 PAGES = sorted(
     page
     for page in [ROOT / "README.md", ROOT / "outbox/PROTOCOL.md", *(ROOT / "docs").rglob("*.md")]
