@@ -16,6 +16,9 @@ from ...sim.explore import Explored, SmallWorld
 from ...sim.explore_worlds import DEFAULT, TABLE
 
 RESULTS = Path("sim/results/explored.json")
+PAGE = Path("docs/reference/explorer.md")
+BEGIN, END = "<!-- explored: begin -->\n", "<!-- explored: end -->"
+_HEAD = "| world | what may happen | states | schedules | violations |\n|---|---|---|---|---|\n"
 Explore = Callable[[SmallWorld], Explored]
 
 
@@ -31,11 +34,11 @@ def row_of(found: Explored) -> dict[str, Any]:
     return {**found.as_dict(), "about": world.about, "described": digest_of(world)}
 
 
-def kept_rows(path: Path = RESULTS) -> dict[str, dict[str, Any]]:
-    """Return the finished lines of a results file whose worlds are still described so."""
-    if not path.exists():
+def kept_rows() -> dict[str, dict[str, Any]]:
+    """Return the finished lines of the results file whose worlds are still described so."""
+    if not RESULTS.exists():
         return {}
-    document = json.loads(path.read_text("utf-8"))
+    document = json.loads(RESULTS.read_text("utf-8"))
     rows = {row["world"]: row for row in [*document["worlds"], document.get("default", {})] if row}
     current = {world.name: digest_of(world) for world in (DEFAULT, *TABLE)}
     return {
@@ -59,6 +62,32 @@ def document_of(rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def page_of(page: str, document: dict[str, Any]) -> str:
+    """Return the documentation page with the table between its marks written anew."""
+    before, _, rest = page.partition(BEGIN)
+    after = rest.partition(END)[2]
+    worlds = document["worlds"]
+    whole = sum(row["complete"] for row in worlds)
+    said = (
+        f"{whole} of {len(TABLE)} worlds were explored to the end: {document['states']:,} states, "
+        f"{document['violations']} violations.\n\n"
+    )
+    return before + BEGIN + said + _HEAD + "".join(_line(row) for row in worlds) + END + after
+
+
+def _line(row: dict[str, Any]) -> str:
+    schedules = _short(int(row["schedules"])) if row["complete"] else "cut"
+    cells = (f"`{row['world']}`", row["about"], f"{row['states']:,}", schedules, row["violations"])
+    return f"| {' | '.join(str(cell) for cell in cells)} |\n"
+
+
+def _short(number: int) -> str:
+    if number < 10**9:
+        return f"{number:,}"
+    digits = str(number)
+    return f"{digits[0]}.{digits[1]} x 10^{len(digits) - 1}"
+
+
 def explore_worlds(
     worlds: Iterable[SmallWorld], explore: Explore, *, write: bool, anew: bool
 ) -> dict[str, Any]:
@@ -71,7 +100,10 @@ def explore_worlds(
         known = None if anew or not write else kept_rows().get(world.name)
         rows[world.name] = known or row_of(explore(world))
         if write:
-            merged = {**kept_rows(), **rows}
-            text = json.dumps(document_of(merged), indent=1) + "\n"
-            RESULTS.write_text(text, encoding="utf-8")
+            _write(document_of({**kept_rows(), **rows}))
     return document_of({**kept_rows(), **rows} if write else rows)
+
+
+def _write(document: dict[str, Any]) -> None:
+    RESULTS.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page_of(PAGE.read_text("utf-8"), document), encoding="utf-8")

@@ -10,10 +10,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from ackbox.app.sim import explore_table
 from ackbox.app.sim.cli import sim_group
-from ackbox.app.sim.explore_table import digest_of
+from ackbox.app.sim.explore_table import (
+    BEGIN,
+    END,
+    PAGE,
+    RESULTS,
+    digest_of,
+    explore_worlds,
+    page_of,
+)
 from ackbox.sim.choices import Search
-from ackbox.sim.explore import Explorer, SmallWorld, plant_nothing
+from ackbox.sim.explore import Explored, Explorer, SmallWorld, plant_nothing
 from ackbox.sim.explore_graph import count_schedules, ends, places
 from ackbox.sim.explore_key import StateKeys
 from ackbox.sim.explore_offers import Faults, Offers
@@ -227,3 +236,37 @@ def test_the_committed_results_hold_every_world_and_no_violation() -> None:
     assert document["cut"] == []
     assert all(row["described"] == digest_of(SMALL[name]) for name, row in rows.items())
     assert sorted([*rows, *document["missing"]]) == sorted(SMALL)
+
+
+def test_the_table_of_the_page_is_that_of_the_results() -> None:
+    """The documentation shows the committed lines, and the default world's numbers."""
+    document = json.loads(RESULTS.read_text("utf-8"))
+    page = PAGE.read_text("utf-8")
+    assert page_of(page, document) == page
+    default = document["default"]
+    assert f"**{default['states']:,} states**" in page
+    assert f"**{int(default['schedules']):,} schedules**" in page
+
+
+def test_a_line_is_kept_until_its_world_is_described_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search that was stopped goes on where it was; a changed world is searched again."""
+    results, page = tmp_path / "explored.json", tmp_path / "page.md"
+    monkeypatch.setattr(explore_table, "RESULTS", results)
+    monkeypatch.setattr(explore_table, "PAGE", page)
+    page.write_text(BEGIN + END, encoding="utf-8")
+    worlds, done = [SMALL["handed_over"], SMALL["keyless_requeue"]], list[str]()
+
+    def explore_one(world: SmallWorld) -> Explored:
+        done.append(world.name)
+        return Explorer(world).run()
+
+    explore_worlds(worlds[:1], explore_one, write=True, anew=False)
+    explore_worlds(worlds, explore_one, write=True, anew=False)
+    assert done == ["handed_over", "keyless_requeue"]
+    results.write_text(results.read_text("utf-8").replace(digest_of(worlds[0]), "other"), "utf-8")
+    explore_worlds(worlds, explore_one, write=True, anew=False)
+    explore_worlds(worlds[1:], explore_one, write=True, anew=True)
+    assert done[2:] == ["handed_over", "keyless_requeue"]
+    assert "| `handed_over` |" in page.read_text("utf-8")
