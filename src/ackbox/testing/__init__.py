@@ -8,5 +8,6 @@ from ..app.testing.answers import HttpAnswer
 from ..app.testing.bus import MemoryBus
 from ..app.testing.ledger import Effect
 from ..app.testing.people import People
+from ..app.testing.puts import Put, puts
 
-__all__ = ["Effect", "HttpAnswer", "MemoryBus", "People"]
+__all__ = ["Effect", "HttpAnswer", "MemoryBus", "People", "Put", "puts"]
