@@ -5,19 +5,23 @@ An HTML comment right above a block says what is special about it:
 it says that it is ready; `exit: N` is the last line's exit code; `repeat until: N` runs the block
 again until it ends so; `prints` is text that the commands above have printed; `not run: REASON`
 leaves it out. Blocks of other languages than those in RUN are text.
+
+The ports that pages name are exchanged for free ones of this machine, and a line
+`export NAME=value` holds for everything that is typed after it.
 """
 
 import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +29,11 @@ from ..support.command_line import CommandLine, Ended
 from ..support.waiting import DEADLINE_SECONDS, wait_until
 
 RUN = ("python", "sh", "toml")
-READY = "ready"
+READY = ("ready", "Uvicorn running", '"port"')
+PORTS = ("8000", "8080")
+"""Ports as pages write them."""
 OWN = "ackbox "
+EXPORT = "export "
 _PAUSE_SECONDS = 0.5
 _SHOWN_LINES = 40
 _FENCE = re.compile(
@@ -78,7 +85,10 @@ class Reader:
     environ: dict[str, str]
     let_time_pass: Callable[[], None] = lambda: None
     """Called once when a block has to be repeated: a reader would go for a coffee."""
+    set_variable: Callable[[str, str], None] = os.environ.__setitem__
+    """Sets a variable of this process, in which our own commands run."""
     printed: str = ""
+    _ports: dict[str, str] = field(default_factory=lambda: {port: free_port() for port in PORTS})
     _names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__page__"})
     _said: list[str] = field(default_factory=list)
     _started: list[subprocess.Popen[str]] = field(default_factory=list)
@@ -86,6 +96,9 @@ class Reader:
 
     def follow(self, block: Block) -> None:
         """Do what one block says. Raises AssertionError where it does not work."""
+        for port, free in self._ports.items():
+            block = replace(block, text=block.text.replace(f":{port}", f":{free}"))
+            block = replace(block, text=block.text.replace(f"port {port}", f"port {free}"))
         if block.what == "prints":
             self._compare(block)
         elif block.what == "file":
@@ -131,11 +144,19 @@ class Reader:
         ended = Ended(0, "", "")
         for line in text.splitlines():
             own = line.startswith(OWN)
+            if line.startswith(EXPORT):
+                self._export(line)
+                continue
             ended = CommandLine().run(*shlex.split(line)[1:]) if own else self._shell(line)
             out += ended.out
             if ended.code != 0:
                 break
         return Ended(ended.code, out, ended.err)
+
+    def _export(self, line: str) -> None:
+        name, _, value = shlex.split(line)[1].partition("=")
+        self.environ[name] = value
+        self.set_variable(name, value)
 
     def _shell(self, line: str) -> Ended:
         ended = subprocess.run(
@@ -150,7 +171,7 @@ class Reader:
         for line, process, said in started:
             wait_until(
                 lambda said=said, process=process: (  # type: ignore[misc]
-                    any(READY in one for one in said) or process.poll() is not None
+                    any(word in one for one in said for word in READY) or process.poll() is not None
                 ),
                 DEADLINE_SECONDS,
                 f"{line} is ready",
@@ -180,6 +201,13 @@ def _drain(process: subprocess.Popen[str], *said: list[str]) -> None:
         for line in process.stdout:
             for kept in said:
                 kept.append(line)
+
+
+def free_port() -> str:
+    """Return a port that nothing listens on now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])
 
 
 def clean_environment() -> dict[str, str]:
