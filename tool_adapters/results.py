@@ -57,12 +57,17 @@ class Results(Generic[R_co]):
             result: R_co = self._rule.decode(stored, Place(_ROOT))
         except Misfit as misfit:
             raise misfit.refusal() from misfit
-        except Exception as error:
-            raise InvalidIntent(
-                f"{_ROOT}: reading it raised {type(error).__name__}",
-                next_step="read the stored result: told.as_dict()",
-            ) from error
+        except Exception as error:  # noqa: BLE001 - a user's own class: whatever it raises
+            # A traceback that showed it would show what the user's own code says of the values.
+            raise _unreadable(error) from None
         return result
+
+
+def _unreadable(error: Exception) -> InvalidIntent:
+    return InvalidIntent(
+        f"{_ROOT}: reading it raised {type(error).__name__}",
+        next_step="read the stored result: told.as_dict()",
+    )
 
 
 def annotated(annotation: Any) -> Callable[[], Any]:

@@ -111,7 +111,7 @@ class UnionRule:
                 misfits.append(misfit)
                 continue
             if (found := difference(value, back, place)) is None:
-                return rule.encode(value, place, only_given) if only_given else stored
+                return self._alone(rule, value, place, stored) if only_given else stored
             earlier = f"would come back as an earlier type of {self.wanted}"
             misfits.append(Misfit(found, earlier))
         raise self._plainest(misfits, place)
@@ -129,6 +129,15 @@ class UnionRule:
     def schema(self, definitions: Definitions) -> Schema:
         """Return the members' schemas."""
         return {"anyOf": [rule.schema(definitions) for rule in self.members]}
+
+    def _alone(self, rule: Rule, value: Any, place: Place, stored: Any) -> Any:
+        """Return the form without what defaults filled in, unless another value has it too."""
+        given = rule.encode(value, place, True)
+        try:
+            same = difference(value, self.decode(given, place), place) is None
+        except Misfit:
+            same = False
+        return given if same else stored
 
     def _plainest(self, misfits: list[Misfit], place: Place) -> Misfit:
         """Return what says most: of the member that was most likely meant, else of all."""

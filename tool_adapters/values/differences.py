@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Set
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -61,6 +61,8 @@ def _equal(given: Any, back: Any) -> bool:
     if isinstance(given, datetime) and isinstance(back, datetime):
         # Python calls an instant inside a zone's repeated hour equal to no instant of another zone.
         return given.astimezone(UTC) == back.astimezone(UTC)
+    if isinstance(given, time) and isinstance(back, time):
+        return _of_clock(given) == _of_clock(back)
     if isinstance(given, Decimal) and isinstance(back, Decimal):
         return given.as_tuple() == back.as_tuple()
     if isinstance(given, Set) and isinstance(back, Set):
@@ -68,6 +70,11 @@ def _equal(given: Any, back: Any) -> bool:
     if not isinstance(given, type(back)) and not _is_whole_float(given, back):
         return False
     return bool(given == back)
+
+
+def _of_clock(value: time) -> tuple[Any, ...]:
+    """Return all that a time of day says: Python calls one in a named zone equal to one in none."""
+    return value.replace(tzinfo=None), value.fold, value.tzinfo is None, value.utcoffset()
 
 
 def _is_whole_float(given: Any, back: Any) -> bool:

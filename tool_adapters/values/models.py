@@ -12,12 +12,15 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Literal, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from .json_schema import Definitions, stored_default
-from .place import Misfit, Place, Rule, RuleFor, Schema, named, no_rule, wrong_type
+from .place import Misfit, Place, Rule, RuleFor, Schema, named, no_rule, same_form, wrong_type
 from .records import decoded_fields, missing, unknown
 from .scalars import JsonRule
+
+_EMPTY = (list, dict, set, tuple, frozenset)
+"""Factories that make the same each time."""
 
 
 def is_model(kind: Any) -> bool:
@@ -68,7 +71,7 @@ class ModelRule:
         stored = {
             name: self._rules[name].encode(item, self._shown(name, place), only_given)
             for name, item in values.items()
-            if name in value.model_fields_set or self._must_be_stored(name, item, only_given)
+            if name in value.model_fields_set or self._must_be_stored(name, item, place, only_given)
         }
         return {**stored, **self._extra(value.model_extra or {}, place)}
 
@@ -78,17 +81,20 @@ class ModelRule:
             raise Misfit(place.field(name), "is excluded from what its model shows")
         return place.field(name)
 
-    def _must_be_stored(self, name: str, value: Any, only_given: bool) -> bool:
+    def _must_be_stored(self, name: str, value: Any, place: Place, only_given: bool) -> bool:
         """Return whether an unset field would be another one without being stored.
 
-        A field of one literal tells the models of a union apart, so it always is.
+        A field of one literal tells the models of a union apart, so it always is. The caller gave
+        what it changed in place; what a factory made new each time was filled in.
         """
         known = self._fields[name]
-        if only_given:
-            return False
-        if get_origin(known.annotation) is Literal:
+        made = known.default_factory
+        if not only_given and (made is not None or get_origin(known.annotation) is Literal):
             return True
-        return known.default_factory is not None or bool(known.default != value)
+        if made is not None and made not in _EMPTY:
+            return False
+        default = known.default if made is None else made()
+        return not same_form(self._rules[name], value, default, place.field(name))
 
     @staticmethod
     def _extra(values: Mapping[str, Any], place: Place) -> dict[str, Any]:
@@ -190,6 +196,13 @@ class PydanticRule:
         return definitions.in_place(lambda refs: _schema(self.adapter, refs))
 
 
+_MAY_HOLD_VALUES = (
+    "value_error", "assertion_error", "union_tag_invalid", "get_attribute_error",
+    "iteration_error", "mapping_type",
+)  # fmt: skip
+"""Complaints of pydantic whose text quotes the input, or whatever a user's code has raised."""
+
+
 def _schema(adapter: Any, ref_template: str) -> Schema:
     from .pydantic_schema import pydantic_schema
 
@@ -210,9 +223,11 @@ def type_adapter(annotation: Any) -> Any:
 def validated(make: Any, place: Place) -> Any:
     """Return what a validation gives. Raises Misfit at the place of its first complaint.
 
-    The text of a user's own validator is left out: it may hold the value.
+    The text of a user's own validator is left out, and so is pydantic's own error, which a
+    traceback would show: both may hold the value.
     """
     from pydantic import ValidationError
+    from pydantic_core.core_schema import ErrorType
 
     try:
         return make()
@@ -220,6 +235,6 @@ def validated(make: Any, place: Place) -> Any:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         for step in first["loc"]:
             place = place.item(step) if isinstance(step, int) else place.field(step)
-        own = first["type"] in ("value_error", "assertion_error")
-        problem = "its own validator refuses it" if own else first["msg"]
-        raise Misfit(place, problem) from error
+        told = first["type"] in get_args(ErrorType) and first["type"] not in _MAY_HOLD_VALUES
+        problem = first["msg"] if told else "its own validator refuses it"
+        raise Misfit(place, problem) from None

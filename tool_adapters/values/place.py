@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import rfc8785
+
 from ...outbox.errors import ConfigError, InvalidIntent
 from ...outbox.identity import DEPTH_LIMIT
 
@@ -93,6 +95,21 @@ class Rule(Protocol):
 
 RuleFor = Callable[[Any], Rule]
 """From an annotation to its rule."""
+
+
+def same_form(rule: Rule, one: Any, other: Any, place: Place) -> bool:
+    """Return whether two values are stored as the same JSON. Raises Misfit for an unfit `one`.
+
+    Python's own equality would lie here: 1 equals True, 1.0 equals 1.00, and a class may say of
+    fields that they do not count.
+    """
+    if one is other:
+        return True
+    form = rule.encode(one, place)
+    try:
+        return rfc8785.dumps(form) == rfc8785.dumps(rule.encode(other, place))
+    except (Misfit, rfc8785.CanonicalizationError):
+        return False
 
 
 def wrong_type(place: Place, value: Any, wanted: str) -> Misfit:

@@ -15,7 +15,7 @@ from typing import Any, NotRequired, Required, get_origin, get_type_hints
 
 from .containers import fixed_list
 from .json_schema import Definitions, closed_object, stored_default
-from .place import Misfit, Place, Rule, RuleFor, Schema, named, no_rule, wrong_type
+from .place import Misfit, Place, Rule, RuleFor, Schema, named, no_rule, same_form, wrong_type
 
 
 def hints_of(kind: Any) -> dict[str, Any]:
@@ -54,14 +54,16 @@ class DataclassRule:
         return {
             name: self._rules[name].encode(item, place.field(name), only_given)
             for name, item in values.items()
-            if not (only_given and self._is_default(name, item))
+            if not (only_given and self._is_default(name, item, place))
         }
 
-    def _is_default(self, name: str, value: Any) -> bool:
-        known = self._fields[name]
-        if known.default_factory is not dataclasses.MISSING:
-            return bool(known.default_factory() == value)
-        return known.default is not dataclasses.MISSING and bool(known.default == value)
+    def _is_default(self, name: str, value: Any, place: Place) -> bool:
+        if self._is_required(name):
+            return False
+        known, place = self._fields[name], place.field(name)
+        made = known.default_factory
+        default = known.default if made is dataclasses.MISSING else made()
+        return same_form(self._rules[name], value, default, place)
 
     def decode(self, stored: Any, place: Place) -> Any:
         """Return the instance. Raises Misfit."""
@@ -210,7 +212,7 @@ def made(kind: Any, place: Place, args: tuple[Any, ...], values: Mapping[str, An
     try:
         return kind(*args, **values)
     except (ValueError, TypeError, ArithmeticError, LookupError, AssertionError) as error:
-        raise Misfit(place, f"{named(kind)} refuses it ({type(error).__name__})") from error
+        raise Misfit(place, f"{named(kind)} refuses it ({type(error).__name__})") from None
 
 
 def missing(place: Place, name: str) -> Misfit:
