@@ -121,10 +121,10 @@ def test_what_is_stored_is_what_was_given(world: World, kind: str) -> None:
     async def body() -> None:
         async with opened(kind, world) as (caller, planner):
             intent = await caller.ask(
-                planner.put, TOOL, AWKWARD, intent_id="U:1", lane="slow", not_before=soon,
+                planner.put, TOOL, AWKWARD, intent_id="U:1", not_before=soon,
                 deadline=later, read_set={"stock": 2**62}, traceparent="00-a%s-b",
             )  # fmt: skip
-            again = await caller.ask(planner.put, TOOL, AWKWARD, intent_id="U:1", lane="slow")
+            again = await caller.ask(planner.put, TOOL, AWKWARD, intent_id="U:1")
             assert (again.seq, again.created) == (intent.seq, False)
             told = await caller.ask(planner.get, "U:1")
             assert told.reason == f"may start at {soon.isoformat()}"
@@ -132,7 +132,7 @@ def test_what_is_stored_is_what_was_given(world: World, kind: str) -> None:
 
     run(body)
     (row,) = world.rows("SELECT * FROM {s}.intent")
-    assert (row["intent_id"], row["args"], row["lane"]) == ("U:1", AWKWARD, "slow")
+    assert (row["intent_id"], row["args"], row["lane"]) == ("U:1", AWKWARD, "default")
     assert (row["not_before"], row["deadline"]) == (soon, later)
     assert (row["read_set"], row["traceparent"]) == ({"stock": 2**62}, "00-a%s-b")
 
