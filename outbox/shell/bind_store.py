@@ -111,6 +111,13 @@ class BindStore:
         """Let go of a row whose callback raised."""
         self._execute(connection, "hand_later", {"seq": seq})
 
+    def hand_unheard(
+        self, connection: Connection, seqs: Collection[int], kept_seconds: float
+    ) -> None:
+        """End the wait of rows that were bound so long ago and that nothing waits for."""
+        values = {"seqs": sorted(seqs), "kept_seconds": kept_seconds}
+        self._execute(connection, "hand_unheard", values)
+
     def unhanded(self, connection: Connection, seqs: Collection[int]) -> list[int]:
         """Return which of the rows still wait for their hand-over."""
         rows = self._execute(connection, "unhanded", {"seqs": sorted(seqs)})

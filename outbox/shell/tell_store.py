@@ -13,6 +13,9 @@ from sqlalchemy import Connection, RowMapping
 from ..on_told import ToTell
 from .statements import Statements
 
+Asked = tuple[str, str | None]
+"""A word and the tool whose steps are asked for, None for any tool's."""
+
 
 class TellStore:
     """The rows of `to_tell` of one outbox."""
@@ -21,10 +24,10 @@ class TellStore:
         self._statements = statements
 
     def take(
-        self, connection: Connection, words: Collection[str], lease_seconds: float
+        self, connection: Connection, asked: Collection[Asked], lease_seconds: float
     ) -> ToTell | None:
-        """Lease what waits longest in one of the words; None where nothing is due."""
-        values = {"words": sorted(words), "lease_seconds": lease_seconds}
+        """Lease what waits longest of what is asked for; None where nothing of that is due."""
+        values = {**_asked(asked), "lease_seconds": lease_seconds}
         rows = self._execute(connection, "take_to_tell", values)
         return ToTell(**rows[0]) if rows else None
 
@@ -42,9 +45,11 @@ class TellStore:
         }
         self._execute(connection, "tell_later", values)
 
-    def forget(self, connection: Connection, words: Collection[str], limit: int) -> int:
-        """Forget what is due in any word but these; returns how much that was."""
-        values = {"words": sorted(words), "limit": limit}
+    def forget(
+        self, connection: Connection, asked: Collection[Asked], kept_seconds: float, limit: int
+    ) -> int:
+        """Forget what has been due for so long and is not asked for; returns how much that was."""
+        values = {**_asked(asked), "kept_seconds": kept_seconds, "limit": limit}
         return len(self._execute(connection, "forget_to_tell", values))
 
     def _execute(
@@ -52,3 +57,12 @@ class TellStore:
     ) -> list[RowMapping]:
         statement, limits = self._statements.named(name)
         return list(connection.execute(statement, {**limits, **values}).mappings())
+
+
+def _asked(asked: Collection[Asked]) -> dict[str, list[str]]:
+    pairs = sorted((word, tool) for word, tool in asked if tool is not None)
+    return {
+        "words": sorted(word for word, tool in asked if tool is None),
+        "tool_words": [word for word, _ in pairs],
+        "tools": [tool for _, tool in pairs],
+    }

@@ -1,12 +1,17 @@
--- purpose: lease what waits longest to be told in one of these words to one consumer
+-- purpose: lease what waits longest of what one consumer's plan has a function for
 -- edges: none
--- zero rows: nothing is due, or other consumers have it
+-- zero rows: nothing of that kind is due, or other consumers have it
 WITH due AS (
     SELECT t.tell_id FROM {schema}.to_tell t
-     WHERE t.due_at <= {schema}.clock_now() AND t.word = ANY (CAST(:words AS text[]))
+     WHERE t.due_at <= {schema}.clock_now()
+       AND (t.word = ANY (CAST(:words AS text[])) OR EXISTS (
+           SELECT 1 FROM {schema}.intent n
+             JOIN unnest(CAST(:tool_words AS text[]), CAST(:tools AS text[])) AS asked (word, tool)
+               ON asked.tool = n.tool
+            WHERE n.seq = t.seq AND asked.word = t.word))
      ORDER BY t.due_at, t.tell_id
      LIMIT 1
-       FOR UPDATE SKIP LOCKED
+       FOR UPDATE OF t SKIP LOCKED
 ), taken AS (
     UPDATE {schema}.to_tell t
        SET due_at = {schema}.clock_now() + make_interval(secs => :lease_seconds),

@@ -35,10 +35,15 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Leases:
-    """How long one consumer may be at a batch of binds, and at one call of a callback."""
+    """How long one consumer may be at a batch of binds, and at one call of a callback.
+
+    `kept_seconds`: how long what its own plan has no function for is kept for consumers whose plan
+    has one, as while a new version of the plan is rolled out.
+    """
 
     bind_seconds: float = 30.0
     hand_over_seconds: float = 60.0
+    kept_seconds: float = 3600.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,23 +35,28 @@ class HandOver:
         batch = run(lambda c: self._store.take(c, command.batch_id, BOUND, seconds))
         if batch is None:
             return 0
-        handed = sum(self._hand_over_row(seq, tool) for seq, tool in batch.rows)
+        handed = sum(self._hand_over_row(*row) for row in batch.rows if row[1] in self._callbacks)
+        self._end_unheard([seq for seq, tool in batch.rows if tool not in self._callbacks])
         seqs = [seq for seq, _ in batch.rows]
         left = run(lambda c: self._store.unhanded(c, seqs))
         delay = 0.0 if self.stop.is_set() else self._runner.delay_seconds(batch.tries)
         run(lambda c: self._store.finish(c, batch, left, delay))
         return handed
 
+    def _end_unheard(self, seqs: list[int]) -> None:
+        """Leave rows without a function to consumers whose plan has it, and not for ever."""
+        kept = self._runner.leases.kept_seconds
+        if seqs:
+            self._runner.database.run(lambda c: self._store.hand_unheard(c, seqs, kept))
+
     def _hand_over_row(self, seq: int, tool: str) -> bool:
         run, seconds = self._runner.database.run, self._runner.leases.hand_over_seconds
         if self.stop.is_set() or not run(lambda c: self._store.lease_hand_over(c, seq, seconds)):
             return False
         seen = run(lambda c: self._runner.read(c, seq))
-        callback = self._callbacks.get(tool)
         self._reach("before_hand_over", seen.intent.intent_id)
         try:
-            if callback is not None:
-                self._runner.call_outside(callback, seen)
+            self._runner.call_outside(self._callbacks[tool], seen)
         except CallbackFailed as failed:
             run(lambda c: self._store.hand_later(c, seq))
             self._runner.alert(seq, HAND_OVER_FAILED, failed)

@@ -7,11 +7,12 @@ has returned. Shell.
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from typing import Any
 
 from ...outbox.on_told import TakeToTell, Tell, ToTell, Turn, tell_pass, turn_of
 from ...outbox.shell.pass_driver import run_pass
-from ...outbox.shell.tell_store import TellStore
+from ...outbox.shell.tell_store import Asked, TellStore
 from .callback_runner import CallbackRunner, Seen
 from .callbacks import CallbackFailed
 
@@ -28,13 +29,13 @@ class Teller:
         self.stop = stop
 
     @property
-    def _words(self) -> frozenset[str]:
-        return self._runner.callbacks.words
+    def _asked(self) -> Collection[Asked]:
+        return self._runner.callbacks.on_told.keys()
 
     def run_once(self, limit: int) -> int:
         """Tell what is due, let go of what nobody has asked for; returns how much that was."""
         told = 0
-        if self._words:
+        if self._asked:
             handlers: dict[type[Any], Any] = {
                 TakeToTell: lambda _: self._take(),
                 Tell: lambda command: self._tell(command.leased),
@@ -43,14 +44,17 @@ class Teller:
         return max(told, self.forget())
 
     def forget(self) -> int:
-        """Let go of what is due in words that no callback waits for."""
-        return self._runner.database.run(lambda c: self._store.forget(c, self._words, FORGET_LIMIT))
+        """Let go of what no callback of this plan, nor by now of another one, waits for."""
+        kept = self._runner.leases.kept_seconds
+        return self._runner.database.run(
+            lambda c: self._store.forget(c, self._asked, kept, FORGET_LIMIT)
+        )
 
     def _take(self) -> ToTell | None:
         if self.stop.is_set():
             return None
         seconds = self._runner.leases.hand_over_seconds
-        return self._runner.database.run(lambda c: self._store.take(c, self._words, seconds))
+        return self._runner.database.run(lambda c: self._store.take(c, self._asked, seconds))
 
     def _tell(self, leased: ToTell) -> bool:
         run = self._runner.database.run

@@ -250,5 +250,22 @@ def test_a_bound_row_whose_tool_lost_its_callback_is_not_called_and_not_kept(wor
     intent = settled(world)
     consumer(world, before).run_once()
     assert world.events(intent).count("hand_over_failed") == 1
-    consumer(world, after).run_once()
+    consumer(world, after, leases=Leases(kept_seconds=0.0)).run_once()
+    assert world.one("SELECT count(*) FROM {s}.settled_batch") == 0
+
+
+def test_an_older_plan_hands_nothing_over_for_a_newer_one(world: World) -> None:
+    """While a plan is rolled out, its at-least-once holds beside consumers without the function."""
+    old, new = Plan(), Plan()
+    old.after_bound("mail.send")(raises)
+    calls: list[Bound] = []
+    new.after_bound(TOOL)(raises)
+    intent = settled(world)
+    consumer(world, new).run_once()
+    new = Plan()
+    new.after_bound(TOOL)(calls.append)
+    consumer(world, old).run_once()
+    assert world.row(intent)["handed_at"] is None
+    consumer(world, new).run_once()
+    assert [bound.intent.seq for bound in calls] == [intent.seq]
     assert world.one("SELECT count(*) FROM {s}.settled_batch") == 0

@@ -23,6 +23,7 @@ from ..support.waiting import wait_until
 from .planner_support import TOOL, World, race
 
 AT_ONCE = Limits(backoff_base_seconds=0.0)
+KEEPS_NOTHING = Leases(kept_seconds=0.0)
 
 
 @pytest.fixture
@@ -236,14 +237,30 @@ def test_a_tool_without_a_function_is_let_go(world: World) -> None:
     plan = Plan()
     others = heard(plan, "unknown", tool="mail.send")
     unknown(world)
-    consumer(world, plan).run_once()
+    consumer(world, plan, leases=KEEPS_NOTHING).run_once()
     assert (others, listed(world)) == ([], 0)
 
 
+@pytest.mark.parametrize("tool", [None, TOOL])
+def test_a_consumer_of_an_older_plan_takes_nothing_from_a_newer_one(
+    world: World, tool: str | None
+) -> None:
+    """While a plan is rolled out both run: what the older one has no function for is kept."""
+    old, older, new = Plan(), Plan(), Plan()
+    strange = heard(old, "unknown", tool="mail.send")
+    unknowns = heard(new, "unknown", tool=tool)
+    intent = unknown(world)
+    for plan in (old, older):
+        consumer(world, plan).drain()
+    assert (strange, listed(world)) == ([], 1)
+    consumer(world, new).run_once()
+    assert (steps(unknowns), listed(world)) == ([intent.step], 0)
+
+
 def test_a_plan_hears_what_comes_after_its_word_was_asked_for(world: World) -> None:
-    """A consumer lets go of words that its plan has no function for; from then on they are kept."""
+    """A consumer lets go in time of words that its plan has no function for."""
     unknown(world, "before")
-    consumer(world, Plan()).drain()
+    consumer(world, Plan(), leases=KEEPS_NOTHING).drain()
     assert listed(world) == 0
     plan = Plan()
     unknowns = heard(plan, "unknown")
