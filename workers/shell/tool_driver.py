@@ -10,9 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
+
 from ...outbox.commands import Claimed
 from ...outbox.contract import ProbeStrength
 from ...outbox.defaults import Limits
+from ...outbox.errors import InvalidIntent
 from ...outbox.outcome import Accepted, Applied, NotApplied, Unknown
 from ...tool_adapters.bounded import bounded
 from ...tool_adapters.contract import (
@@ -37,6 +40,7 @@ from ...tool_adapters.shell.resources import Resources
 from ..calling import call_of
 from ..commands import Build, Classify, Encode, Exchange, Fetch, NoTool, Prepare, Probe, Raised
 
+_log = structlog.get_logger(__name__)
 Late = Callable[[Evidence], None]
 """What is told when a function returns although its attempt has stopped waiting."""
 _REQUEST = (HttpRequest, FunctionCall)
@@ -114,12 +118,17 @@ class ToolDriver:
             answer = self._answer_of(adapter, command, timing)
         except NotApplied as outcome:
             return Raised("NotApplied", outcome=self._storable(outcome))
+        except InvalidIntent as error:
+            # Its text names a path and never a value; the place would be the codec's own.
+            answer = Raised("InvalidIntent", error.what)
         except BaseException as error:  # noqa: BLE001 - a tool author's code: raising is an answer
             # SystemExit and a cancellation too: they would end the thread that all attempts share.
-            return Raised(type(error).__name__, place_of(error))
-        if isinstance(answer, (*_ANSWERS[type(command)], Raised)):
-            return answer
-        return Raised("BadAnswer", f"{type(command).__name__} got {type(answer).__name__}")
+            answer = Raised(type(error).__name__, place_of(error))
+        if not isinstance(answer, (*_ANSWERS[type(command)], Raised)):
+            answer = Raised("BadAnswer", f"{type(command).__name__} got {type(answer).__name__}")
+        if isinstance(answer, Raised):
+            _log_raised(command, answer)
+        return answer
 
     def _answer_of(self, adapter: Adapter, command: Any, timing: Timing) -> Any:
         call = call_of(command.claim)
@@ -162,6 +171,16 @@ class ToolDriver:
         return self._functions.exchange(
             request, send_by_boottime=send_by, limit_seconds=limit_seconds, on_late=on_late
         )
+
+
+def _log_raised(command: Any, raised: Raised) -> None:
+    """Say why a call cannot be prepared or understood: the row itself keeps a code only."""
+    claim: Claimed = command.claim
+    _log.warning(
+        "adapter_raised", tool=claim.tool, version=claim.version, namespace=claim.namespace,
+        intent_id=claim.intent_id, method=type(command).__name__.lower(),
+        error=raised.error_type, where=raised.where,
+    )  # fmt: skip
 
 
 def _as_stamped(adapter: Adapter, call: Call, answer: Any) -> Any:
