@@ -14,7 +14,12 @@ from functools import cache
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
-PUBLIC_MODULES = ("ackbox", "ackbox.migrations")
+PUBLIC_MODULES = (
+    "ackbox",
+    "ackbox.migrations",
+    "ackbox.testing",
+    "ackbox.testing.pytest_plugin",
+)
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign | ast.AnnAssign
 
 

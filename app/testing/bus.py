@@ -42,6 +42,13 @@ class MemoryBus:
     says what comes of them. The same seed gives the same run.
     """
 
+    planner: Planner
+    """The planner for threads; `on=` takes a Session or Connection of any engine."""
+    async_planner: AsyncPlanner
+    """The planner for event loops; `on=` takes an AsyncSession or AsyncConnection."""
+    people: People
+    """What people say about steps, and how gates are decided."""
+
     def __init__(
         self,
         tools: Tools | Adapter | Iterable[Adapter],
@@ -68,12 +75,9 @@ class MemoryBus:
         operations = Operations(MemorySteps(store), MemoryUndoOrders(store), limits, namespace)
         parts = MemoryParts(operations, self._engine, self._transactions)
         link = MemoryLink(self._engine, self._transactions)
-        self.planner = Planner.over(parts, link)
-        """The planner for threads; `on=` takes a Session or Connection of any engine."""
-        self.async_planner = AsyncPlanner.over(parts, AsyncMemoryLink(link))
-        """The planner for event loops; `on=` takes an AsyncSession or AsyncConnection."""
+        self.planner = Planner._over(parts, link)
+        self.async_planner = AsyncPlanner._over(parts, AsyncMemoryLink(link))
         self.people = People(self._engine, operations)
-        """What people say about steps, and how gates are decided."""
         sessions = Sessions(session_factory, async_session_factory)
         self._callbacks = MemoryCallbacks(self._engine, plan or Plan(), sessions, limits)
 

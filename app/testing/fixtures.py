@@ -23,6 +23,7 @@ from .bus import MemoryBus
 from .real_bus import SCHEMA, EmbeddedBus, clean_schema
 
 MakeBus = Callable[..., MemoryBus]
+"""What `ackbox_memory_bus` gives: it takes the arguments of MemoryBus."""
 
 
 @pytest.fixture

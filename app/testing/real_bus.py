@@ -62,17 +62,21 @@ class EmbeddedBus:
     bus.serve(...)` only, by the roles that run in production, and in real time.
     """
 
+    database_url: str
+    """Where the outbox is: for the application's own engine. It holds a password."""
+    planner: Planner
+    """The planner for threads."""
+    async_planner: AsyncPlanner
+    """The planner for event loops; await its `close` on the loop that used it."""
+
     def __init__(self, database_url: str) -> None:
         """Use the schema `ackbox` of a database; it is there already."""
         self.database_url = database_url
-        """Where the outbox is: for the application's own engine. It holds a password."""
         given = {"database_url": database_url, "schema": SCHEMA, "poll_seconds": POLL_SECONDS}
         self._settings = Settings.model_validate({**given, "limits": LIMITS})
         limits = checked_limits(self._settings)
         self.planner = Planner(Database(database_url, schema=SCHEMA), limits=limits)
-        """The planner for threads."""
         self.async_planner = AsyncPlanner(Database(database_url, schema=SCHEMA), limits=limits)
-        """The planner for event loops; await its `close` on the loop that used it."""
 
     def __repr__(self) -> str:
         return "EmbeddedBus()"

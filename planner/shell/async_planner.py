@@ -69,7 +69,7 @@ class AsyncPlanner:
         self._link = link
 
     @classmethod
-    def over(cls, parts: Parts, link: AsyncWay) -> Self:
+    def _over(cls, parts: Parts, link: AsyncWay) -> Self:
         """Return a planner over another outbox than a database: what `ackbox.testing` has."""
         planner = cls.__new__(cls)
         planner._stand_on(parts, link)

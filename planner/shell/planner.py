@@ -63,7 +63,7 @@ class Planner:
         self._link = link
 
     @classmethod
-    def over(cls, parts: Parts, link: Way) -> Self:
+    def _over(cls, parts: Parts, link: Way) -> Self:
         """Return a planner over another outbox than a database: what `ackbox.testing` has."""
         planner = cls.__new__(cls)
         planner._stand_on(parts, link)
