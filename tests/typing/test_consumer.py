@@ -77,7 +77,7 @@ def consumer(tmp_path: Path) -> Path:
 
 
 @CHECKERS
-@pytest.mark.parametrize("name", ["agent.py", "plans.py"])
+@pytest.mark.parametrize("name", ["agent.py", "kit.py", "plans.py"])
 @pytest.mark.timeout(600)
 def test_a_consumer_passes_in_strict_mode(name: str, lines: Lines, consumer: Path) -> None:
     """Arguments, results, references, an exhaustive match; callbacks of every kind."""
