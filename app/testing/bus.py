@@ -31,6 +31,7 @@ from .links import AsyncMemoryLink, MemoryLink, MemoryParts
 from .people import People
 from .rows import MemorySteps, MemoryUndoOrders
 from .staging import Transactions
+from .tools import checked_tools
 
 
 class MemoryBus:
@@ -66,7 +67,7 @@ class MemoryBus:
         The session factories give `bound.session` of `def` and of `async def` on_bound callbacks.
         `now` is what the virtual clock shows first, the present by default.
         """
-        registry = _registry(tools)
+        registry = checked_tools(_registry(tools), limits)
         self._answers = Answers()
         self._engine = Engine(registry, limits, seed, self._answers, now or datetime.now(UTC))
         store = self._engine.world.store

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from ...outbox.commands import MarkSend, Record
 from ...outbox.defaults import Limits
@@ -30,9 +30,10 @@ from .answers import Answers
 from .ledger import Ledger
 from .tools import INSIDE, BusDriver, BusTools
 
-T = TypeVar("T")
 WORKER = "worker"
 RECONCILER = "reconciler"
+STEPS_PER_ROW = 1000
+"""Steps of a drain for each row, beyond which the bus counts as stuck."""
 CRASH_POINTS = ("before_send", "after_mark", "after_effect", "before_settle")
 """In order: claimed and built; marked, nothing on the wire; the tool has answered; the outcome is
 known, not stored. The names are those of a process's fault points."""
@@ -126,7 +127,9 @@ class Engine:
 
     def drain(self) -> None:
         """Do everything that is due now; the caller is `working`."""
-        for _ in range(LONGEST_RUN):
+        with self._lock:
+            longest = LONGEST_RUN + STEPS_PER_ROW * len(self.world.store.tables.rows)
+        for _ in range(longest):
             if not self.take_step():
                 return
         raise ProtocolViolation("the bus does not come to rest", next_step="ackbox doctor")

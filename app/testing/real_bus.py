@@ -27,6 +27,7 @@ from ..roles import Role, start_consumer, start_reaper, start_reconciler
 from ..settings import Settings
 from ..stores import checked_limits
 from ..worker_process import WorkerProcess, worker_lanes
+from .tools import checked_tools
 
 SCHEMA = "ackbox"
 POLL_SECONDS = 0.05
@@ -91,7 +92,8 @@ class EmbeddedBus:
 
         What is on the wire then is waited for; what was not begun stays where it is.
         """
-        registry, stop = tools_of(*tools), threading.Event()
+        limits = checked_limits(self._settings)
+        registry, stop = checked_tools(tools_of(*tools), limits), threading.Event()
         with ExitStack() as ending:
             self._start_worker(registry, stop, ending)
             for start in _ROLES:

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from ...outbox.commands import Claimed
-from ...outbox.defaults import Limits
+from ...outbox.defaults import Limits, broken_constraints
 from ...outbox.errors import ConfigError, InvalidIntent
 from ...outbox.outcome import Outcome
 from ...sim.clock import VirtualClock
@@ -131,6 +131,14 @@ class BusDriver(ToolDriver):
     @staticmethod
     def _args(adapter: Adapter, claim: Claimed) -> Mapping[str, Any]:
         return decoded(adapter, claim.args, claim.version)
+
+
+def checked_tools(registry: Tools, limits: Limits) -> Tools:
+    """Return the tools. Raises ConfigError for what no worker would start with."""
+    problems = [*broken_constraints(limits), *registry.problems(limits)]
+    if problems:
+        raise ConfigError("; ".join(problems), next_step="change the tool's declaration")
+    return registry
 
 
 def decoded(adapter: Adapter | None, args: Mapping[str, Any], version: int) -> Mapping[str, Any]:

@@ -230,6 +230,13 @@ def test_draining_inside_a_tool_is_refused(bus: MemoryBus) -> None:
     assert "at work" in str(raised[0])
 
 
+def test_tools_that_no_worker_would_start_with_are_refused() -> None:
+    """A declaration that contradicts itself fails in the test already."""
+    wrong = ackbox.tool("wrong", ensure_absent=True)(lambda call: None)
+    with pytest.raises(ConfigError, match="wrong"):
+        MemoryBus(wrong)
+
+
 # -- importing -------------------------------------------------------------------------------------
 
 
