@@ -128,7 +128,8 @@ class ToolLoop:
 
     def _ended(self, run: FunctionRun, task: asyncio.Task[bool]) -> None:
         self._tasks.pop(run, None)
-        # Cancelled before its first step: nothing was called.
+        # Cancelled before its first step: nothing was called. A function that cancels its own task
+        # and returns ends like that too; then its own end has been handed over, and stands.
         unbegun = task.cancelled()
         if run.end(NotWritten("cancelled before the call began")) if unbegun else task.result():
             self._late.put(run)

@@ -76,9 +76,13 @@ class FunctionRun:
             return NotWritten("the limit passed before the call began") if self._abandoned else None
 
     def end(self, evidence: Evidence) -> bool:
-        """Hand over how the call ended; True where nobody waits for it any more."""
+        """Hand over how the call ended; True where nobody waits for it any more.
+
+        The first end stands: a function that has run is never said to have been cancelled before.
+        """
         with self._lock:
-            self._evidence = evidence
+            if self._evidence is None:
+                self._evidence = evidence
             late = self._abandoned
         self._done.set()
         return late

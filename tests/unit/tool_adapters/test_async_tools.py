@@ -144,6 +144,23 @@ def test_a_sub_task_that_exits_does_not_end_the_loop(bench: Bench) -> None:
     assert bench.exchange(bench.request(spawn, ok=True)) == Returned("still here")
 
 
+def test_one_that_cancels_its_own_task_has_run_all_the_same(bench: Bench) -> None:
+    """Asyncio calls such a task cancelled; "nothing was called" would send the effect again."""
+    effects: list[int] = []
+
+    @tool("t")
+    async def cancel_own(call: ToolCall, *, number: int) -> int:
+        effects.append(number)
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return number
+
+    for number in range(100):
+        assert bench.exchange(bench.request(cancel_own, number=number)) == Returned(number)
+    assert effects == list(range(100))
+
+
 def test_raising_not_applied_is_proof(bench: Bench) -> None:
     """As for a plain function."""
 
