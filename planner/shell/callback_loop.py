@@ -10,9 +10,12 @@ import asyncio
 import os
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 import structlog
+
+from .callbacks import CallbackFailed
 
 T = TypeVar("T")
 _log = structlog.get_logger(__name__)
@@ -33,8 +36,16 @@ class CallbackLoop:
         self._closing = False
 
     def run(self, make: Callable[[], Awaitable[T]]) -> T:
-        """Await what `make` returns on the loop; returns, or raises, what that does."""
-        return asyncio.run_coroutine_threadsafe(_awaited(make), self._started()).result()
+        """Await what `make` returns on the loop; returns, or raises, what that does.
+
+        Raises CallbackFailed where it was cancelled: a callback may have asked for that, and felt
+        it only after its end.
+        """
+        ended = asyncio.run_coroutine_threadsafe(_awaited(make), self._started())
+        try:
+            return ended.result()
+        except CancelledError as error:
+            raise CallbackFailed(type(error).__name__) from None
 
     def close(self) -> None:
         """Cancel what still runs on the loop, and end its thread."""

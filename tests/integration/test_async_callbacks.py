@@ -276,3 +276,29 @@ def test_closing_ends_what_still_runs_and_the_next_call_starts_anew(
     settled(world, "second")
     assert results.run_once().bound == 1
     assert loops[1] is not loops[0]
+
+
+@pytest.mark.parametrize("lets_go", [False, True])
+def test_a_callback_that_cancels_its_own_task_does_not_end_the_consumer(
+    lets_go: bool, world: World, plan: Plan, results: ResultConsumer
+) -> None:
+    """Cancelling a task is asked for now and felt later: in the bind's own statements, say."""
+    cancelling = True
+
+    async def callback(bound: AsyncBound) -> None:
+        task = asyncio.current_task()
+        if cancelling and task is not None:
+            task.cancel()
+        if lets_go:
+            await asyncio.sleep(0)
+
+    plan.on_bound(TOOL)(callback)
+    plan.on_told("unknown")(callback)
+    intent = settled(world)
+    unknown = world.to(State.INDETERMINATE, world.put("lost"))
+    results.run_once()
+    assert "bind_failed" in world.events(intent)
+    assert "tell_failed" in world.events(unknown)
+    cancelling = False
+    assert results.run_once().bound == 1
+    assert world.one("SELECT count(*) FROM {s}.to_tell") == 0
