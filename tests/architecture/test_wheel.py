@@ -51,6 +51,7 @@ def test_wheel_holds_every_module_and_nothing_else_on_top(
     files = build_wheel(copied_checkout, tmp_path / "dist")
     assert not expected - files
     assert {"ackbox/__init__.py", "ackbox/py.typed"} <= files
+    assert {f"ackbox/testing/{name}.py" for name in ("__init__", "pytest_plugin")} <= files
     assert top_level_names(files) == {"ackbox"}
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in files)
 

@@ -230,6 +230,19 @@ def test_draining_inside_a_tool_is_refused(bus: MemoryBus) -> None:
     assert "at work" in str(raised[0])
 
 
+def test_tenants_stay_apart() -> None:
+    """A bus of a namespace, and a put into another one, under one step name."""
+    with MemoryBus(place_order, namespace="acme") as bus:
+        own = put_order(bus)
+        draft = place_order.intent(item="desk")
+        theirs = bus.planner.put(draft, run_id="r1", step="order", namespace="globex")
+        bus.drain()
+        told = [bus.planner.get(one) for one in (own, theirs)]
+        assert [getattr(one, "result", None) for one in told] == ["lamp", "desk"]
+        assert [one.namespace for one in bus.effects()] == ["acme", "globex"]
+        assert bus.history(("r1", "order"))[-1] == "acknowledge"
+
+
 def test_tools_that_no_worker_would_start_with_are_refused() -> None:
     """A declaration that contradicts itself fails in the test already."""
     wrong = ackbox.tool("wrong", ensure_absent=True)(lambda call: None)
