@@ -165,6 +165,47 @@ def test_deadlines_and_gates_wait_for_the_virtual_clock(bus: MemoryBus) -> None:
     assert isinstance(bus.planner.wait(held, timeout_seconds=60), Committed)
 
 
+def test_what_people_say_is_judged_by_the_shipped_rules(bus: MemoryBus) -> None:
+    """What settles an unknown, what a gate keeps back, and what nobody may say."""
+    bus.answer(place_order, TimeoutError())
+    unknown = put_order(bus)
+    with pytest.raises(ackbox.Refused, match="not_found"):
+        bus.people.landed(("r1", "nobody"), "O-1")
+    bus.advance(86_400)
+    bus.people.landed(unknown, "O-1")
+    told = bus.told(unknown)
+    assert told is not None
+    assert (told.word, told.as_dict()["ref"]) == ("committed", "O-1")
+    with pytest.raises(ackbox.Refused):
+        bus.people.not_landed(unknown)
+    draft = place_order.intent(item="desk")
+    held = bus.planner.put(draft, run_id="r1", step="held", held_for="large_orders")
+    bus.people.reject(held)
+    with pytest.raises(ackbox.Refused):
+        bus.people.approve(held)
+    bus.drain()
+    told = bus.told(held)
+    assert told is not None
+    assert told.word == "cancelled"
+    assert bus.effects() == []
+
+
+def test_a_release_over_an_effect_must_say_that_it_may_duplicate(bus: MemoryBus) -> None:
+    """Then there are two effects, and both are told."""
+    put_order(bus)
+    bus.drain()
+    later = bus.planner.supersede(("r1", "order"), 0, place_order.intent(item="desk"))
+    bus.advance(3600)
+    with pytest.raises(ackbox.Refused, match="earlier_generation"):
+        bus.people.release(later)
+    bus.people.release(later, may_duplicate=True)
+    bus.drain()
+    told = bus.told(later)
+    assert isinstance(told, Committed)
+    assert len(told.also_happened) == 1
+    assert [effect.generation for effect in bus.effects()] == [0, 1]
+
+
 def test_time_does_not_run_backwards(bus: MemoryBus) -> None:
     """Neither by a negative number nor by one that is none."""
     for seconds in (-1.0, float("nan")):
