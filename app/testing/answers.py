@@ -162,4 +162,8 @@ class Answers:
     def next(self, tool: str) -> Script | None:
         """Take the answer to a tool's next request; None where its function really runs."""
         scripts = self._scripts.get(tool)
-        return scripts.popleft() if scripts else self._always.get(tool)
+        return scripts.popleft() if scripts else self.standing(tool)
+
+    def standing(self, tool: str) -> Script | None:
+        """Return the answer to whatever has no other, a harmless read of a tool on HTTP too."""
+        return self._always.get(tool)

@@ -105,7 +105,8 @@ class BusDriver(ToolDriver):
         """Make one harmless read."""
         adapter = self.adapter(claim)
         assert adapter is not None, "the request was built by it"
-        return self._sent(adapter, request, None)
+        script = self._answers.standing(claim.tool) if isinstance(request, HttpRequest) else None
+        return self._sent(adapter, request, script)
 
     def _sent(self, adapter: Adapter, request: Any, script: Script | None) -> Any:
         if isinstance(request, HttpRequest):

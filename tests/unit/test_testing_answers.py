@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 import ackbox
-from ackbox import Committed, ConfigError, Failed, InFlight, NotApplied, UnknownOutcome
+import ackbox.tool_adapters.contract as ackbox_contract
+from ackbox import (
+    Committed,
+    CommittedNoResult,
+    ConfigError,
+    Failed,
+    InFlight,
+    NotApplied,
+    UnknownOutcome,
+)
+from ackbox.outbox.contract import ToolContract
 from ackbox.testing import HttpAnswer, MemoryBus
 from ackbox.tool_adapters.http_json import HttpJsonTool
 
@@ -118,6 +128,40 @@ def test_a_tool_that_speaks_http_has_to_be_answered_for() -> None:
         told = [bus.told(intent) for intent in intents]
         assert [one.word for one in told if one] == ["committed", "failed", "unknown", "committed"]
         assert len(bus.effects()) == 2
+
+
+class Drafting(ackbox_contract.BaseAdapter):
+    """An adapter that opens a draft before it sends it off."""
+
+    contract = ToolContract("letters.send")
+
+    def prepare(self, call: Any, answers: Any) -> Any:
+        """Ask for a draft, and keep its number."""
+        if not answers:
+            return ackbox_contract.HttpRequest("POST", "https://letters.invalid/drafts")
+        return ackbox_contract.Prepared(answers[0].body.decode())
+
+    def encode(self, call: Any, handle: Any) -> ackbox_contract.HttpRequest:
+        """Send the draft off."""
+        return ackbox_contract.HttpRequest("PUT", f"https://letters.invalid/drafts/{handle}")
+
+    def classify(self, call: Any, evidence: Any, follow_ups: Any) -> Any:
+        """Take any answer for a success."""
+        return ackbox.Applied(ref=evidence.body.decode())
+
+
+def test_what_stands_answers_reads_as_well() -> None:
+    """A tool that prepares its effect by harmless requests of its own."""
+    with MemoryBus(Drafting()) as bus:
+        bus.answer(
+            "letters.send", lambda request: HttpAnswer(200, 7 if request.method == "POST" else 8),
+            times=None,
+        )  # fmt: skip
+        intent = bus.planner.put("letters.send", {}, intent_id="letter-1")
+        told = bus.planner.wait(intent, timeout_seconds=30)
+        assert isinstance(told, CommittedNoResult | Committed)
+        assert told.ref == "8"
+        assert len(bus.effects()) == 1
 
 
 # -- crashes and time ------------------------------------------------------------------------------
