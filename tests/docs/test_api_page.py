@@ -76,6 +76,16 @@ def test_every_public_name_has_docstring_type_and_line() -> None:
             assert f"### {name}" in headings
 
 
+def test_every_public_module_stands_on_the_page() -> None:
+    """Property: a module beside `ackbox/__init__.py` is public, so it must be listed."""
+    face = ROOT / "src" / "ackbox"
+    folders = [face, *(one for one in face.iterdir() if one.is_dir() and not one.is_symlink())]
+    files = [file for folder in folders for file in folder.glob("*.py")]
+    names = {".".join(("ackbox", *file.relative_to(face).with_suffix("").parts)) for file in files}
+    modules = {name.removesuffix(".__init__") for name in names} - {"ackbox.__main__"}
+    assert modules == set(PUBLIC_MODULES)
+
+
 def test_the_names_of_the_page_can_be_imported() -> None:
     """Property: what the reader of the source finds is what an import gives."""
     for module in PUBLIC_MODULES:
