@@ -64,39 +64,67 @@ _ALIASES: tuple[Any, ...] = (
 _CONSTRAINING = ("pydantic", "pydantic_core", "annotated_types")
 
 
-def rule_for(annotation: Any, given: Mapping[Any, Any] | None = None) -> Rule:
-    """Return the rule of an annotation; `given` are the arguments of a generic class's variables.
+def rule_for(annotation: Any) -> Rule:
+    """Return the rule of an annotation.
 
     Raises NoRule for a type whose values nothing here can store.
     """
-    known = given or {}
-
-    def again(part: Any) -> Rule:
-        return rule_for(part, known)
-
-    if isinstance(annotation, TypeVar):
-        return again(known.get(annotation, Any))
-    origin = get_origin(annotation)
-    if origin is not None:
-        return _parametrised(annotation, origin, again)
-    return _plain(annotation, again)
+    return _Rules({}, {}).of(annotation)
 
 
-def _plain(annotation: Any, again: RuleFor) -> Rule:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Rules:
+    """Rules for the parts of one signature. A class has one, however often it is met inside itself.
+
+    `given` are the arguments of a generic class's variables.
+    """
+
+    given: Mapping[Any, Any]
+    made: dict[tuple[Any, str], Rule]
+
+    def of(self, annotation: Any) -> Rule:
+        """Return the rule of a part. Raises NoRule."""
+        if isinstance(annotation, TypeVar):
+            return _Rules({}, self.made).of(self.given.get(annotation, Any))
+        origin = get_origin(annotation)
+        if origin is None:
+            return _plain(annotation, self)
+        variables = getattr(annotation, "__parameters__", ())
+        if variables:
+            annotation = annotation[tuple(self.given.get(one, Any) for one in variables)]
+        return _parametrised(annotation, origin, self)
+
+    def once(self, annotation: Any, make: Callable[[RuleFor], Rule | None]) -> Rule | None:
+        """Return the one rule of a class, whose own parts know of no variables but its own."""
+        # The text tells apart what Python calls equal: unions whose types stand in another order.
+        known = annotation if _hashable(annotation) else get_origin(annotation)
+        key = (known, repr(annotation))
+        if key not in self.made:
+            origin = get_origin(annotation) or annotation
+            variables = getattr(origin, "__parameters__", ())
+            given = dict(zip(variables, get_args(annotation), strict=False))
+            rule = make(_Rules(given, self.made).of)
+            if rule is None:
+                return None
+            self.made[key] = rule
+        return self.made[key]
+
+
+def _plain(annotation: Any, rules: _Rules) -> Rule:
     if _hashable(annotation) and annotation in _SCALARS:
         return _SCALARS[annotation]()
     if isinstance(annotation, _ALIASES):
-        return _Later(named(annotation), lambda: again(annotation.__value__))
+        return _Later(named(annotation), lambda: rules.of(annotation.__value__))
     if isinstance(annotation, type):
-        rule = _class_rule(annotation, again)
+        rule = _class_rule(annotation, rules)
         if rule is not None:
             return rule
     if (supertype := getattr(annotation, "__supertype__", None)) is not None:
-        return again(supertype)
+        return rules.of(supertype)
     return PydanticRule(annotation, type_adapter(annotation))
 
 
-def _class_rule(kind: type[Any], again: RuleFor) -> Rule | None:
+def _class_rule(kind: type[Any], rules: _Rules) -> Rule | None:
     if kind in texts.TEXT_RULES:
         return texts.TEXT_RULES[kind]
     if scalars.is_secret(kind):
@@ -104,10 +132,10 @@ def _class_rule(kind: type[Any], again: RuleFor) -> Rule | None:
     if issubclass(kind, Enum):
         return _enum(kind)
     if kind in (list, tuple, *_SEQUENCES, *_MAPPINGS) or kind in _SETS:
-        return _container(kind, (), again)
+        return _container(kind, (), rules.of)
     if is_model(kind):
-        return ModelRule(kind, again)
-    return _record(kind, again)
+        return rules.once(kind, lambda again: ModelRule(kind, again))
+    return rules.once(kind, lambda again: _record(kind, again))
 
 
 def _record(kind: Any, again: RuleFor, annotation: Any = None) -> Rule | None:
@@ -127,8 +155,8 @@ def _enum(kind: type[Enum]) -> Rule:
         raise no_rule(kind, misfit.problem) from misfit
 
 
-def _parametrised(annotation: Any, origin: Any, again: RuleFor) -> Rule:
-    parts = get_args(annotation)
+def _parametrised(annotation: Any, origin: Any, rules: _Rules) -> Rule:
+    parts, again = get_args(annotation), rules.of
     if origin is Annotated:
         return _annotated(annotation, parts, again)
     if origin in (Union, types.UnionType):
@@ -143,8 +171,7 @@ def _parametrised(annotation: Any, origin: Any, again: RuleFor) -> Rule:
         return _container(origin, parts, again)
     variables = getattr(origin, "__parameters__", ())
     if isinstance(origin, type) and variables and not is_model(origin):
-        given = dict(zip(variables, parts, strict=False))
-        rule = _record(origin, lambda one: rule_for(one, given), annotation)
+        rule = rules.once(annotation, lambda own: _record(origin, own, annotation))
         if rule is not None:
             return rule
     if scalars.is_secret(origin):
@@ -184,7 +211,11 @@ def _shown(annotation: Any) -> str:
 
 
 def _hashable(annotation: Any) -> bool:
-    return getattr(annotation, "__hash__", None) is not None
+    try:
+        hash(annotation)
+    except TypeError:  # what stands in Annotated need have no hash
+        return False
+    return True
 
 
 class _Later:

@@ -21,6 +21,9 @@ from .json_schema import Definitions
 from .place import Misfit, Place, Rule, Schema, named, wrong_type
 from .scalars import NoneRule
 
+_SIMPLE = (str, int, float, type(None))
+"""Values without parts: nothing is gained by remembering what was said of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChoiceRule:
@@ -102,6 +105,12 @@ class UnionRule:
 
     def encode(self, value: Any, place: Place, only_given: bool = False) -> Any:
         """Return the form that reads as the same value. Raises Misfit."""
+        if isinstance(value, _SIMPLE):
+            return self._encode(value, place, only_given)
+        asked = (id(self), "encode", only_given)
+        return place.once(asked, value, lambda: self._encode(value, place, only_given))
+
+    def _encode(self, value: Any, place: Place, only_given: bool) -> Any:
         misfits = []
         for rule in self.members:
             try:
@@ -118,6 +127,11 @@ class UnionRule:
 
     def decode(self, stored: Any, place: Place) -> Any:
         """Return the value. Raises Misfit."""
+        if isinstance(stored, _SIMPLE):
+            return self._decode(stored, place)
+        return place.once((id(self), "decode"), stored, lambda: self._decode(stored, place))
+
+    def _decode(self, stored: Any, place: Place) -> Any:
         misfits = []
         for rule in self.members:
             try:

@@ -7,7 +7,7 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import rfc8785
 
@@ -18,17 +18,38 @@ if TYPE_CHECKING:
     from .json_schema import Definitions
 
 Schema: TypeAlias = dict[str, Any]
+T = TypeVar("T")
 
 
 class Place:
     """One place below a root. Its text is made only where something is wrong there."""
 
-    __slots__ = ("_parent", "_step", "depth")
+    __slots__ = ("_known", "_parent", "_step", "depth")
 
     def __init__(self, step: str, parent: Place | None = None) -> None:
         self._step = step
         self._parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
+        self._known: dict[Any, tuple[Any, Any, Misfit | None]]
+        self._known = {} if parent is None else parent._known
+
+    def once(self, asked: tuple[Any, ...], value: Any, make: Callable[[], T]) -> T:
+        """Return what `make` gives of a value, asked once below this place's root.
+
+        Types of a union that have a part in common would otherwise each look at all of that part,
+        and so twice as often at each level below. Raises Misfit, the same one each time.
+        """
+        key = (id(value), *asked)
+        if key not in self._known:
+            try:
+                self._known[key] = (value, make(), None)
+            except Misfit as misfit:
+                self._known[key] = (value, None, misfit)
+        _, made, refused = self._known[key]
+        if refused is not None:
+            raise refused.with_traceback(None)
+        answer: T = made
+        return answer
 
     def __str__(self) -> str:
         return f"{self._parent or ''}{self._step}"
