@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
 
-from ...outbox.errors import AckboxError, ConfigError
+from ...outbox.errors import ConfigError
 from ...outbox.intent import Address
 from ...outbox.shell.database import Database
 from ...outbox.telling import Generation, Telling, tell
@@ -51,7 +50,7 @@ class _Waiting:
     wake: Callable[[], None] = _unheard
     telling: Telling | None = None
     seen: bool = False
-    error: AckboxError | SQLAlchemyError | None = None
+    error: Exception | None = None
 
     @property
     def over(self) -> bool:
@@ -164,8 +163,8 @@ class Waiters:
             self._reset()
         self._closing = False
         with self._condition:
-            self._waiting.add(waiting)
             self._wake_reader()
+            self._waiting.add(waiting)
 
     def close(self) -> None:
         """End every wait with its newest word, and the reader before its connection is closed."""
@@ -182,8 +181,9 @@ class Waiters:
     def _wake_reader(self) -> None:
         self._newcomer = True
         if not self._running:
-            self._running = True
+            # Only then: a process that can start no thread now may be able to later.
             threading.Thread(target=self._read_on, name="ackbox-wait", daemon=True).start()
+            self._running = True
         self._condition.notify_all()
 
     def _read_on(self) -> None:
@@ -212,14 +212,14 @@ class Waiters:
         self.queries += 1
         try:
             steps = self._database.run(lambda c: self._read_steps(c, names), attempts=1)
-        except (AckboxError, SQLAlchemyError) as error:
+            told = [(one, _told(one, steps)) for one in waiting]
+        except Exception as error:  # noqa: BLE001 - else all waits end with the thread, untold
             with self._condition:
                 new = [one for one in waiting if one.error is None]
                 for one in waiting:
                     one.error = error
                 self._wake(new)
             return False
-        told = [(one, _told(one, steps)) for one in waiting]
         changed = any(telling != one.telling for one, telling in told)
         with self._condition:
             first = {one for one in waiting if not one.seen}

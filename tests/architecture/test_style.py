@@ -31,6 +31,7 @@ CATCH_ALL_BOUNDARIES: dict[str, str] = {
     "tool_adapters/storable.py::storable": "a tool's own object: whatever it raises",
     "tool_adapters/storable.py::storable_text": "a tool's own object: whatever it raises",
     "tool_adapters/compensating.py::plan_compensation": "an adapter's code: raising is an answer",
+    "planner/shell/waiting.py::Waiters._look": "all waits of the process hear of it; else none",
     "planner/shell/callbacks.py::call": "a plan's code: whatever it raises undoes the bind",
     "planner/shell/callbacks.py::call_async": "a plan's code: whatever it raises undoes the bind",
     "workers/shell/tool_driver.py::ToolDriver._ask": "an adapter's code: raising is an answer",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -114,9 +114,10 @@ async def _set(event: asyncio.Event) -> None:
 
 def _pass_failure(name: str, ended: Future[None], opened: Future[Any]) -> None:
     """Tell whoever waits for the opening; an end that nobody asked for is logged."""
-    error = ended.exception() if not ended.cancelled() else None
+    error = ended.exception() if not ended.cancelled() else CancelledError()
     if not opened.done():
-        opened.set_exception(error or RuntimeError("it ended before it yielded"))
+        early = RuntimeError("it ended before it yielded")
+        opened.set_exception(early if error is None or ended.cancelled() else error)
     elif error is not None:
         _log.error("lifespan_ended", lifespan=name, error=type(error).__name__,
                    where=place_of(error))  # fmt: skip

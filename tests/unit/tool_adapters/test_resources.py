@@ -247,6 +247,22 @@ def test_a_lifespan_that_ends_by_itself_is_told(loop: ToolLoop) -> None:
     assert "secret" not in repr(logs)
 
 
+def test_a_lifespan_that_somebody_cancels_is_told(loop: ToolLoop) -> None:
+    """A tool may cancel all tasks of its loop, as recipes for ending do; its objects are dead."""
+    resources = Resources(Tools(awaited, lifespan=async_generator), loop)
+
+    async def cancel_all() -> None:
+        for task in asyncio.all_tasks():
+            if task is not asyncio.current_task():
+                task.cancel()
+
+    with capture_logs() as logs:
+        loop.start(cancel_all()).result(WAIT_SECONDS)
+        wait_until(lambda: [one for one in logs if one["event"] == "lifespan_ended"], WAIT_SECONDS)
+        resources.close()
+    assert made[0].open is False
+
+
 def test_the_driver_opens_at_its_start_and_closes_at_its_end() -> None:
     """Workers and reconcilers have nothing to remember."""
     driver = ToolDriver(Tools(awaited, lifespan=async_generator), DEFAULTS)
