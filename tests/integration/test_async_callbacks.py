@@ -148,6 +148,11 @@ def test_the_next_step_is_put_once_with_the_bind(world: World, plan: Plan) -> No
         if len(calls) < 3:
             raise LookupError
 
+    @plan.after_bound(TOOL)
+    async def leave(bound: AsyncBound) -> None:
+        # What the planner keeps open belongs to this loop.
+        await planner.close()
+
     settled(world)
     results = ResultConsumer(
         world.database, plan, limits=AT_ONCE, rung=lambda lanes: rung.append(set(lanes))
