@@ -42,7 +42,15 @@ if TYPE_CHECKING:
     from .planner.plan import Plan
     from .planner.shell.async_planner import AsyncPlanner
     from .planner.shell.planner import Planner
-    from .tool_adapters.contract import Absent, Found, Inconclusive, IntentDraft
+    from .tool_adapters.contract import (
+        Absent,
+        CompensationPlan,
+        CompensationTarget,
+        Found,
+        Inconclusive,
+        IntentDraft,
+        NoHandle,
+    )
     from .tool_adapters.function import FunctionTool, strong, tool, weak
     from .tool_adapters.registry import Tools
     from .tool_adapters.tool_call import ToolCall
@@ -66,7 +74,9 @@ _PLACES = {
     "planner.plan": "Plan",
     "planner.shell.async_planner": "AsyncPlanner",
     "planner.shell.planner": "Planner",
-    "tool_adapters.contract": "Absent Found Inconclusive IntentDraft",
+    "tool_adapters.contract": (
+        "Absent CompensationPlan CompensationTarget Found Inconclusive IntentDraft NoHandle"
+    ),
     "tool_adapters.function": "FunctionTool strong tool weak",
     "tool_adapters.registry": "Tools",
     "tool_adapters.tool_call": "ToolCall",
@@ -91,6 +101,8 @@ __all__ = [
     "Committed",
     "CommittedNoResult",
     "Compensated",
+    "CompensationPlan",
+    "CompensationTarget",
     "ConfigError",
     "Draft",
     "Echo",
@@ -104,6 +116,7 @@ __all__ = [
     "InvalidIntent",
     "Key",
     "Limits",
+    "NoHandle",
     "NotApplied",
     "Plan",
     "Planner",
@@ -127,14 +140,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name at its first use."""
-    place = _PLACE_OF.get(name)
-    if place is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{place}", __name__), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for an Any
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name at its first use."""
+        place = _PLACE_OF.get(name)
+        if place is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f".{place}", __name__), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
