@@ -141,7 +141,7 @@ def _check_value(value: Any, path: str, depth: int = 0) -> None:
         _check_text(value, path)
     elif isinstance(value, int | float):
         _check_number(value, path)
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         _check_object(value, path, depth)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
@@ -150,7 +150,7 @@ def _check_value(value: Any, path: str, depth: int = 0) -> None:
         raise _refuse(path, f"{type(value).__name__} is not a JSON type")
 
 
-def _check_object(value: Mapping[Any, Any], path: str, depth: int) -> None:
+def _check_object(value: dict[Any, Any], path: str, depth: int) -> None:
     for key, item in value.items():
         if not isinstance(key, str):
             raise _refuse(path, f"the key {key!r} is not text")

@@ -6,6 +6,7 @@ Decides what a draft may look like before anything is written. Pure; may import 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -163,7 +164,8 @@ def content_of(
     """Check what a call does and take its digests.
 
     `fingerprint` covers the arguments as the caller gave them, so that a new default in a tool's
-    signature is no conflict; `content` covers what is stored, whatever defaults `filled_in`.
+    signature is no conflict; `content` covers what is stored, whatever defaults `filled_in`. What
+    is stored is a copy: the caller may change its arguments before they are written.
     """
     check_tool(tool, version)
     check_lane(lane)
@@ -171,7 +173,8 @@ def content_of(
     given = fingerprint(tool, args, limit)
     stored = {**args, **(filled_in or {})}
     whole = fingerprint(tool, stored, limit) if filled_in else given
-    return Content(tool, version, lane, stored, given, whole)
+    copied = json.loads(json.dumps(stored, ensure_ascii=False))
+    return Content(tool, version, lane, copied, given, whole)
 
 
 def draft_of(

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import uuid
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -137,6 +138,23 @@ def test_defaults_change_the_content_and_not_the_fingerprint() -> None:
     assert plain.fingerprint == with_default.fingerprint == plain.content
     assert with_default.content == spelled_out.content != plain.content
     assert with_default.args == {"a": 1, "b": 2}
+
+
+def test_what_is_stored_is_what_the_digests_were_taken_of() -> None:
+    """A caller that changes its arguments after the draft changes nothing of the draft."""
+    args: dict[str, Any] = {"lines": [{"cents": 1, "share": 1.0}]}
+    content = content_of("t", 1, "default", args)
+    args["lines"][0]["cents"] = 2
+    assert content.args == {"lines": [{"cents": 1, "share": 1.0}]}
+    assert fingerprint("t", content.args, LIMIT) == content.fingerprint
+    assert isinstance(content.args["lines"][0]["share"], float)
+
+
+def test_a_mapping_that_is_no_dict_is_refused_inside_of_arguments() -> None:
+    """Nothing here stores one; as the whole of the arguments it is read like a dict."""
+    assert content_of("t", 1, "default", MappingProxyType({"a": 1})).args == {"a": 1}
+    with pytest.raises(InvalidIntent, match=r"args\.a: mappingproxy is not a JSON type"):
+        content_of("t", 1, "default", {"a": MappingProxyType({})})
 
 
 def test_an_intent_is_named_in_one_way() -> None:
