@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, TypedDict
 
 from ..outbox.defaults import Limits
@@ -60,6 +61,7 @@ def checked_draft(
     options: Mapping[str, Any],
 ) -> Draft[R]:
     """Return what can be stored. Raises InvalidIntent for anything that cannot."""
+    _refuse_misspelt(options)
     content = checked_content(call, args, limits, options.get("lane"), options.get("version"))
     terms = Terms(**{name: options.get(name) for name in _TERMS})
     names: dict[str, Any] = {name: options.get(name) for name in _NAMES}
@@ -67,6 +69,17 @@ def checked_draft(
     read_result = call.read_result if isinstance(call, IntentDraft) else None
     draft = draft_of(content, terms, **names)
     return replace(draft, read_result=read_result)
+
+
+def _refuse_misspelt(options: Mapping[str, Any]) -> None:
+    """Refuse an option that is none: without its deadline or gate, the effect would go out."""
+    for name in options:
+        if name not in PutOptions.__annotations__:
+            near = get_close_matches(name, PutOptions.__annotations__, 1)
+            raise InvalidIntent(
+                f"a put has no option {name!r}" + (f"; did you mean {near[0]}?" if near else ""),
+                next_step="options are " + ", ".join(PutOptions.__annotations__),
+            )
 
 
 def checked_content(

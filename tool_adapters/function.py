@@ -224,6 +224,8 @@ def tool(
     arguments of an older version's row as this version takes them, the same ones each time.
     Raises ConfigError for what cannot be a tool.
     """
+    if not isinstance(name, str):
+        raise ConfigError("@tool needs the tool's name", next_step='write @tool("system.action")')
     contract = ToolContract(
         tool=name,
         version=version,

@@ -117,6 +117,12 @@ def test_a_function_that_cannot_take_stored_arguments_is_refused(function: Any) 
 # Arguments
 
 
+def test_a_decorator_without_a_name_is_refused_at_once() -> None:
+    """`@tool` alone would leave a decorator where the program expects a tool."""
+    with pytest.raises(ConfigError, match="needs the tool's name"):
+        tool(lambda call: None)  # type: ignore[arg-type]
+
+
 def test_a_draft_holds_what_was_given_apart_from_the_defaults() -> None:
     """A new default in the signature is no conflict for a repeated put."""
     draft = create_ticket.intent(title="VPN")
