@@ -9,13 +9,13 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ...outbox.outcome import NotApplied
 from ..contract import Evidence, NotWritten, OverLimit, RaisedError, RaisedOutcome, Returned
+from ..raised_at import raised_at
 from ..tool_call import ToolCall
 from .boottime import boottime_seconds
 
@@ -127,8 +127,5 @@ def _raised(error: BaseException) -> Evidence:
 
 def place_of(error: BaseException) -> str:
     """Return file and line of the raise. The message is left out: it may hold arguments."""
-    frames = list(traceback.walk_tb(error.__traceback__))
-    if not frames:
-        return ""
-    frame, line = frames[-1]
-    return f"{os.path.basename(frame.f_code.co_filename)}:{line}"
+    place = raised_at(error)
+    return "" if place is None else f"{os.path.basename(place[0])}:{place[1]}"
