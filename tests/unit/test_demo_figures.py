@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,11 @@ GOOD = Figures(
 )  # fmt: skip
 
 
+DONE = partial(Committed, result=None)
+
+
 def ending(
-    kind: type[ToldOutcome] = Committed, *, finished: bool = True, bound: bool = True
+    kind: Callable[..., ToldOutcome] = DONE, *, finished: bool = True, bound: bool = True
 ) -> Ending:
     """Return how a step may stand."""
     return Ending(kind(intent_id="x", generation=0), finished, bound)
