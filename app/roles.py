@@ -53,13 +53,13 @@ from ..workers.shell.heartbeat import Heartbeat
 from ..workers.shell.reconciler import Reconciler
 from ..workers.shell.tool_driver import ToolDriver
 from .consumer_process import warn_of_unknown_tools
+from .lane_alarm import LaneAlarm
 from .parts import Parts
 
 _log = structlog.get_logger(__name__)
 PASS_LIMIT = 200
 TIDY_EVERY = timedelta(seconds=2)
 PARTITIONS_EVERY = timedelta(hours=1)
-LANE_ALARM_SECONDS = 60.0
 CONSUMER_POOL_SIZE = 4
 
 
@@ -89,10 +89,11 @@ def start_relay(parts: Parts, stop: threading.Event) -> Role:
         FindReadyLanes: lambda command: store.ready_lanes(command.row_limit),
         Ring: lambda command: _ring(parts, command),
     }
+    alarm = LaneAlarm()
 
     def run_once() -> bool:
         for lane in run_pass(relay_pass(TOKEN_LIMIT), handlers):
-            if lane.oldest_seconds > LANE_ALARM_SECONDS:
+            if alarm.is_due(lane.lane, lane.oldest_seconds, time.monotonic()):
                 _log.error("lane_is_late", lane=lane.lane, oldest_seconds=lane.oldest_seconds)
         return False
 

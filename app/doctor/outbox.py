@@ -14,8 +14,8 @@ from ...outbox.shell.claim_store import served_name
 from ...outbox.shell.database import Database
 from ...outbox.shell.statements import Statements
 from ...tool_adapters.registry import Tools
+from ..lane_alarm import LATE_SECONDS
 from ..parts import host_name
-from ..roles import LANE_ALARM_SECONDS
 from .finding import FAIL, OK, WARN, Finding
 
 ROW_LIMIT = 10_000
@@ -145,7 +145,7 @@ def _lanes(seen: _Seen) -> Iterator[Finding]:
     late = [
         row
         for row in seen.rows("ready_lanes", {"row_limit": ROW_LIMIT})
-        if row["oldest"] > LANE_ALARM_SECONDS
+        if row["oldest"] > LATE_SECONDS
     ]
     for row in late:
         text = f"lane {row['lane']} is late: {row['ready']} rows ready, "
