@@ -188,7 +188,7 @@ def _unknown_tool(outbox: Opened, tool: str) -> InvalidIntent:
 
     known = sorted({row["tool"] for row in outbox.rows("declared_tools", {"tool": None})})
     near = difflib.get_close_matches(tool, known, 1)
-    hint = f"; did you mean {near[0]}" if near else ""
+    hint = f" (did you mean {near[0]}?)" if near else ""
     return InvalidIntent(
         f"no worker has ever had the tool {tool!r}{hint}",
         next_step="ackbox worker --tools MODULE, or name its code: ackbox put --tools MODULE ...",

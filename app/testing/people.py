@@ -5,6 +5,8 @@ The rules are those of the command line. Composition.
 
 from __future__ import annotations
 
+from math import ceil
+
 from ...outbox.errors import Refused
 from ...outbox.intent import StepName
 from ...outbox.model import Actor, GateDecision, Refusal
@@ -95,4 +97,6 @@ class People:
 
 def _take(answer: object) -> None:
     if isinstance(answer, Denied):
-        raise Refused(answer.code, answer.next_step, what=answer.detail)
+        seconds = answer.seconds_left
+        next_step = f"bus.advance({ceil(seconds)})" if seconds else answer.next_step
+        raise Refused(answer.code, next_step, what=answer.detail)

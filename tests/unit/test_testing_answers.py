@@ -209,6 +209,20 @@ def test_deadlines_and_gates_wait_for_the_virtual_clock(bus: MemoryBus) -> None:
     assert isinstance(bus.planner.wait(held, timeout_seconds=60), Committed)
 
 
+def test_a_word_that_comes_too_early_says_how_far_to_advance(bus: MemoryBus) -> None:
+    """In a test there is no command line to look at: virtual time has to pass."""
+    bus.answer(place_order, TimeoutError())
+    unknown = put_order(bus)
+    bus.drain()
+    with pytest.raises(ackbox.Refused, match="not_quiet") as refused:
+        bus.people.landed(unknown, "O-1")
+    step = refused.value.next_step or ""
+    assert step.startswith("bus.advance(")
+    bus.advance(float(step.removeprefix("bus.advance(").rstrip(")")))
+    bus.people.landed(unknown, "O-1")
+    assert isinstance(bus.told(unknown), Committed)
+
+
 def test_what_people_say_is_judged_by_the_shipped_rules(bus: MemoryBus) -> None:
     """What settles an unknown, what a gate keeps back, and what nobody may say."""
     bus.answer(place_order, TimeoutError())
