@@ -53,15 +53,14 @@ def up(ctx: click.Context, /, roles: str, processes: int | None, **_: Any) -> No
     chosen = _chosen_roles(roles)
     with _stop_signals() as signals:
         settings = _settings(ctx.params, processes)
+        every = roles == ",".join(ROLES)
         # Whatever is wrong with modules is told before any server is started.
-        has_tools = _loads(settings)
-        idle = "worker" in chosen and not has_tools
-        if idle and roles != ",".join(ROLES):
-            raise _no_tools()
+        has_tools = _loads_before_servers(settings)
+        if has_tools is not None:
+            chosen = _served(chosen, has_tools, every)
         with _services(settings) as (ready, services):
-            if idle:
-                chosen.remove("worker")
-                _say(_NO_WORKER)
+            if has_tools is None:
+                chosen = _served(chosen, _loads(ready), every)
             code = _supervise(ready, chosen, signals, services)
     ctx.exit(code)
 
@@ -259,6 +258,31 @@ def _leaving(settings: Settings) -> str:
         f"attempt, {row['unknown']} unknown, {row['parked']} waiting for a person; "
         "nothing is lost, any ackbox up goes on with it"
     )
+
+
+def _loads_before_servers(settings: Settings) -> bool | None:
+    """Load what the settings name; None where a module wants the database that is not up yet.
+
+    A planner made at the top of a module attaches to the servers that this very command starts.
+    """
+    from ...planner.shell.connecting import NO_DATABASE
+
+    try:
+        return _loads(settings)
+    except ConfigError as error:
+        if error.code != NO_DATABASE or settings.database_url is not None:
+            raise
+        return None
+
+
+def _served(chosen: list[str], has_tools: bool, every: bool) -> list[str]:
+    """Return the roles that can run: without a tool, no worker unless it was asked for by name."""
+    if has_tools or "worker" not in chosen:
+        return chosen
+    if not every:
+        raise _no_tools()
+    _say(_NO_WORKER)
+    return [role for role in chosen if role != "worker"]
 
 
 def _loads(settings: Settings) -> bool:

@@ -20,6 +20,8 @@ URL_VARIABLE = "ACKBOX_DATABASE_URL"
 REDIS_VARIABLE = "ACKBOX_REDIS_URL"
 SCHEMA_VARIABLE = "ACKBOX_SCHEMA"
 OUTBOX_VARIABLE = "ACKBOX_OUTBOX"
+NO_DATABASE = "no_database"
+"""The code of the error where nothing names a database and none runs nearby."""
 
 
 def database_url(url: str | None, find_running: FindRunning | None) -> str:
@@ -32,6 +34,7 @@ def database_url(url: str | None, find_running: FindRunning | None) -> str:
         raise ConfigError(
             "no database is named for the planner",
             next_step=f"set {URL_VARIABLE}=postgresql://user@host/database, or run ackbox up",
+            code=NO_DATABASE,
         )
     return found
 

@@ -27,7 +27,9 @@ pytestmark = pytest.mark.acceptance
 
 TOOLS = """
 import threading
-from ackbox import tool
+from ackbox import Planner, tool
+
+planner = Planner.connect()  # of the servers that `up` starts after it has looked here
 
 @tool("notes.write")
 def write(call, *, text: str):

@@ -31,7 +31,8 @@ class PoolLimits:
     """When a pool replaces a process, gives up, or stops to wait. Durations are seconds."""
 
     grace_seconds: float = 40.0
-    young_seconds: float = 5.0
+    young_seconds: float = 12.0
+    """Below the silence after which a dead process counts as dead: poisoned rows kill no pool."""
     max_young_deaths: int = 5
     backoff_base_seconds: float = 0.1
     backoff_cap_seconds: float = 5.0
