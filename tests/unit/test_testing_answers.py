@@ -220,7 +220,7 @@ def test_a_word_that_comes_too_early_says_how_far_to_advance(bus: MemoryBus) -> 
     assert step.startswith("bus.advance(")
     bus.advance(float(step.removeprefix("bus.advance(").rstrip(")")))
     bus.people.landed(unknown, "O-1")
-    assert isinstance(bus.told(unknown), Committed)
+    assert isinstance(bus.told(unknown), CommittedNoResult)
 
 
 def test_what_people_say_is_judged_by_the_shipped_rules(bus: MemoryBus) -> None:
