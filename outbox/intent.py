@@ -193,7 +193,8 @@ def draft_of(
     named = run_id is not None and step is not None
     if (run_id is None) != (step is None) or named == (intent_id is not None):
         raise InvalidIntent(
-            "an intent is named by run_id and step together, or by intent_id", next_step=_NEXT
+            "an intent is named by run_id and step together, or by intent_id",
+            next_step="give run_id and step (--run-id and --step on the command line)",
         )
     if run_id is not None and step is not None:
         intent_id = _minted(namespace, run_id, step)
