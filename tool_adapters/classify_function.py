@@ -43,7 +43,7 @@ def classify_function(echo: Echo, wire_key: str, evidence: Evidence) -> Outcome:
         place = f" at {evidence.text}" if evidence.text else ""
         return Unknown(f"the function raised {evidence.error_type}{place}", code="raised")
     if isinstance(evidence, OverLimit):
-        return Unknown("the function still runs past its limit", code="over_limit")
+        return Unknown("the function had not returned at its limit", code="over_limit")
     if isinstance(evidence, NotWritten):
         return unsent_outcome(evidence)
     return foreign_evidence(evidence)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         UnknownOutcome,
     )
     from .planner.bound import AsyncBound, Bound
+    from .planner.options import PutOptions
     from .planner.plan import Plan
     from .planner.shell.async_planner import AsyncPlanner
     from .planner.shell.planner import Planner
@@ -71,6 +72,7 @@ _PLACES = {
         " Compensated Failed InFlight Superseded Told ToldOutcome UnknownOutcome"
     ),
     "planner.bound": "AsyncBound Bound",
+    "planner.options": "PutOptions",
     "planner.plan": "Plan",
     "planner.shell.async_planner": "AsyncPlanner",
     "planner.shell.planner": "Planner",
@@ -121,6 +123,7 @@ __all__ = [
     "Plan",
     "Planner",
     "ProtocolViolation",
+    "PutOptions",
     "Refused",
     "StoreUnavailable",
     "Superseded",
