@@ -56,12 +56,13 @@ def up(ctx: click.Context, /, roles: str, processes: int | None, **_: Any) -> No
         every = roles == ",".join(ROLES)
         # Whatever is wrong with modules is told before any server is started.
         has_tools = _loads_before_servers(settings)
-        if has_tools is not None:
-            chosen = _served(chosen, has_tools, every)
+        if has_tools is False and not every:
+            _without_worker(chosen, every)
         with _services(settings) as (ready, services):
             if has_tools is None:
-                chosen = _served(chosen, _loads(ready), every)
-            code = _supervise(ready, chosen, signals, services)
+                has_tools = _loads(ready)
+            served = chosen if has_tools else _without_worker(chosen, every)
+            code = _supervise(ready, served, signals, services)
     ctx.exit(code)
 
 
@@ -275,9 +276,9 @@ def _loads_before_servers(settings: Settings) -> bool | None:
         return None
 
 
-def _served(chosen: list[str], has_tools: bool, every: bool) -> list[str]:
-    """Return the roles that can run: without a tool, no worker unless it was asked for by name."""
-    if has_tools or "worker" not in chosen:
+def _without_worker(chosen: list[str], every: bool) -> list[str]:
+    """Return the roles that can run without a tool. Raises ConfigError for a worker by name."""
+    if "worker" not in chosen:
         return chosen
     if not every:
         raise _no_tools()

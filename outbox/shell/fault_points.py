@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from pathlib import Path
 
 PLAN_VARIABLE = "ACKBOX_FAULT_PLAN"
@@ -54,7 +55,9 @@ class FaultPoints:
         self._read_anew(self._path)
         action = self._plan.get((point, intent_id))
         if action is not None and self._is_first(point, intent_id):
-            os.kill(os.getpid(), _SIGNALS[action])
+            # To this very thread: a stop sent to the process waits for its main thread to be
+            # scheduled, and until then this one would run on past the point.
+            signal.pthread_kill(threading.get_ident(), _SIGNALS[action])
 
     def _read_anew(self, path: Path) -> None:
         status = path.stat()
