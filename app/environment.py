@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from .settings import Settings, load_settings
-from .urls import database_url, redis_url
+from .urls import SecretUrl, database_url, redis_url
 
 if TYPE_CHECKING:
     from .embedded import EmbeddedServices
@@ -87,9 +87,10 @@ def started_services(settings: Settings) -> Iterator[tuple[Settings, EmbeddedSer
 
 
 def _with_urls(settings: Settings, services: EmbeddedServices) -> Settings:
-    update = {}
+    update: dict[str, SecretUrl | None] = {}
     if settings.database_url is None:
-        update["database_url"] = database_url(services.database_url)
+        # No pooler stands before a server of our own, whatever is declared for others.
+        update |= {"database_url": database_url(services.database_url), "database_pooler": None}
     if settings.redis_url is None:
         update["redis_url"] = redis_url(services.redis_url)
     return settings.model_copy(update=update)

@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from ..outbox.errors import ConfigError
+from ..outbox.pooler import Pooler, no_session
 from .limit_values import limit_values
 from .urls import SecretUrl, database_url, redis_url
 
@@ -85,6 +86,7 @@ Tools: TypeAlias = Annotated[
 ]
 Limits: TypeAlias = Annotated[dict[str, Any], BeforeValidator(limit_values)]
 Place: TypeAlias = Annotated[str, AfterValidator(_tool_reference)]
+DatabasePooler: TypeAlias = Annotated[Pooler, BeforeValidator(_lower)]
 LogLevel: TypeAlias = Annotated[
     Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)
 ]
@@ -103,6 +105,9 @@ class Settings(BaseModel):
     )
     database_direct_url: DatabaseUrl | None = Field(
         None, description="PostgreSQL past any pooler, for LISTEN and migrations; database_url"
+    )
+    database_pooler: DatabasePooler | None = Field(
+        None, description="transaction: database_url leads to a pooler of that mode"
     )
     redis_url: RedisUrl | None = Field(
         None, description="Redis or Valkey; unset: the embedded server of data_dir"
@@ -134,7 +139,9 @@ class Settings(BaseModel):
 
     @property
     def direct_url(self) -> SecretUrl | None:
-        """The URL for LISTEN and migrations."""
+        """The URL for LISTEN and migrations. Raises ConfigError where a pooler has the only one."""
+        if self.database_pooler and self.database_url and not self.database_direct_url:
+            raise no_session()
         return self.database_direct_url or self.database_url
 
     def source_of(self, name: str) -> str:

@@ -35,7 +35,7 @@ def own_database(settings: Settings, name: str, pool_size: int = 1) -> Database:
             "no database is configured and no running ackbox up was found",
             next_step="set ACKBOX_DATABASE_URL, or start ackbox up in this folder",
         )
-    direct = settings.direct_url
+    direct = settings.database_direct_url
     return Database(
         url.reveal(),
         direct_url=direct.reveal() if direct else None,
@@ -43,4 +43,5 @@ def own_database(settings: Settings, name: str, pool_size: int = 1) -> Database:
         pool_size=pool_size,
         application_name=name,
         lock_timeout_seconds=limits.lock_timeout_seconds,
+        pooler=settings.database_pooler is not None,
     )

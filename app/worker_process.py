@@ -10,6 +10,7 @@ import atexit
 from ..outbox.shell.attempt_store import AttemptStore
 from ..outbox.shell.claim_store import ClaimStore
 from ..outbox.shell.fault_points import FaultPoints
+from ..outbox.shell.pooler import refuse_undeclared
 from ..workers.shell.heartbeat import Heartbeat
 from ..workers.shell.lane_drainer import ProcessDrainer
 from ..workers.shell.runner import Runner
@@ -85,6 +86,8 @@ def build_drainer() -> ProcessDrainer:
     settings = running_services(load_settings())
     configure_logging(settings.log_level, settings.log_format)
     parts = build_parts(settings, name="ackbox worker")
+    # Before anything is claimed: later the heart fails first, and then nothing moves.
+    refuse_undeclared(parts.database)
     process = WorkerProcess(parts, worker_lanes(parts))
     atexit.register(process.close)
     return process.drainer

@@ -12,7 +12,7 @@ import shlex
 import click
 from click.core import ParameterSource
 
-_REPEATED = ("schema", "outbox", "data_dir")
+_REPEATED = ("database_pooler", "schema", "outbox", "data_dir")
 _SECRET = ("database_url", "database_direct_url", "redis_url")
 _SUGGESTED = re.compile(
     r"\backbox (?:cancel|close-divergence|doctor|ls|migrate|put|release|resolve|show|unknowns|wait)"

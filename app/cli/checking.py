@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..doctor import Finding
     from ..settings import Settings
 
-_SCHEMA = ("database_url", "database_direct_url", "data_dir", "schema", "outbox")
+_SCHEMA = ("database_url", "database_direct_url", "database_pooler", "data_dir", "schema", "outbox")
 _INDENT = " " * 8
 
 

@@ -22,6 +22,7 @@ ACTOR_VARIABLE = "ACKBOX_ACTOR"
 SETTINGS: dict[str, str] = {
     "database_url": "PostgreSQL; unset: the embedded server of --data-dir.",
     "database_direct_url": "PostgreSQL past any pooler, for LISTEN and migrations.",
+    "database_pooler": "transaction: the database URL leads to a pooler of that mode.",
     "redis_url": "Redis or Valkey; unset: the embedded server.",
     "data_dir": "Folder of the embedded servers.",
     "schema": "The outbox's schema in the database.",
@@ -41,7 +42,7 @@ SETTINGS: dict[str, str] = {
 ROLES = ("relay", "reaper", "reconciler", "consumer", "worker")
 """The roles of an outbox, as `up --roles` and heartbeat rows name them."""
 
-STORE = ("database_url", "redis_url", "data_dir", "schema", "outbox")
+STORE = ("database_url", "database_pooler", "redis_url", "data_dir", "schema", "outbox")
 """What a command needs that only asks the database."""
 
 

@@ -172,12 +172,14 @@ def _migrate(url: str, settings: Settings) -> None:
 
 
 def _require_fit(settings: Settings) -> None:
+    from ...outbox.shell.pooler import LOOK_CONNECTIONS, refuse_undeclared
     from ..stores import checked_limits, own_database
 
     limits = checked_limits(settings)
-    database = own_database(settings, "ackbox start")
+    database = own_database(settings, "ackbox start", LOOK_CONNECTIONS)
     try:
         require_schema(settings, limits, database)
+        refuse_undeclared(database)
     finally:
         database.dispose()
 

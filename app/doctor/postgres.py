@@ -12,10 +12,12 @@ from sqlalchemy import Connection, RowMapping
 from sqlalchemy.exc import SQLAlchemyError
 
 from ...outbox.defaults import Limits
-from ...outbox.errors import AckboxError, StoreUnavailable
-from ...outbox.shell.connection import pooler_role_sql, quoted
+from ...outbox.errors import AckboxError, ConfigError, StoreUnavailable
+from ...outbox.pooler import DECLARE_STEP, UndeclaredPooler
+from ...outbox.shell.connection import SessionLimits, pooler_role_sql, quoted
 from ...outbox.shell.database import Database
 from ...outbox.shell.migrate import check, head, plan_in
+from ...outbox.shell.pooler import is_pooled
 from ...outbox.shell.schema_state import older_processes, revision_of
 from ...outbox.shell.statements import Statements
 from ..settings import Settings
@@ -27,17 +29,23 @@ OLDEST_VERSION = 140_000
 def check_server(
     database: Database, statements: Statements, settings: Settings, limits: Limits
 ) -> Iterator[Finding]:
-    """Yield what the server says of itself; `postgres_reachable` alone where it does not answer."""
+    """Yield what the server says of itself.
+
+    `postgres_reachable` alone where it does not answer, `pooler` where one in between refuses us.
+    """
     try:
         started = time.monotonic()
         facts = database.run(lambda c: _facts(c, statements), attempts=1)
         seconds = time.monotonic() - started
+    except UndeclaredPooler as error:
+        yield Finding(FAIL, "pooler", error.what, error.next_step)
+        return
     except (StoreUnavailable, SQLAlchemyError) as error:
         yield _unreachable(error, settings)
         return
     off_seconds = abs((datetime.now(UTC) - facts["now"]).total_seconds()) - seconds
     yield from judge(dict(facts), max(off_seconds, 0.0), limits)
-    yield from _sessions(database, statements, settings)
+    yield from _sessions(database, settings)
 
 
 def judge(facts: Mapping[str, Any], off_seconds: float, limits: Limits) -> Iterator[Finding]:
@@ -47,7 +55,7 @@ def judge(facts: Mapping[str, Any], off_seconds: float, limits: Limits) -> Itera
     yield from _writable(facts)
     yield from _durable(facts)
     yield from _standbys(facts)
-    yield from _time_limits(facts)
+    yield from _time_limits(facts, limits)
 
 
 def check_schema(database: Database, settings: Settings, limits: Limits) -> Iterator[Finding]:
@@ -89,8 +97,6 @@ def _unreachable(error: Exception, settings: Settings) -> Finding:
     source = settings.source_of("database_url")
     if source != "default":
         step += f", or correct database_url ({source})"
-    if "startup parameter" in what:
-        step = "the pooler in between refuses start-up options: name a direct database_url"
     return Finding(FAIL, "postgres_reachable", f"{what}; {settings.database_url}", step)
 
 
@@ -157,10 +163,11 @@ def _standbys(facts: Mapping[str, Any]) -> Iterator[Finding]:
     yield Finding(WARN, "standbys", text, step)
 
 
-def _time_limits(facts: Mapping[str, Any]) -> Iterator[Finding]:
+def _time_limits(facts: Mapping[str, Any], limits: Limits) -> Iterator[Finding]:
     if facts["statement_timeout"] == "0" or facts["idle_in_transaction"] == "0":
         text = "the time limits of our sessions do not reach the server (a pooler in between?)"
-        step = " ".join(pooler_role_sql(str(facts["role"])).split("\n"))
+        session = SessionLimits(lock_timeout_seconds=limits.lock_timeout_seconds)
+        step = " ".join(pooler_role_sql(str(facts["role"]), session).split("\n"))
         yield Finding(FAIL, "session_limits", text, step)
     idle = {"idle_session_timeout": "idle_session", "transaction_timeout": "transaction_limit"}
     for name, column in idle.items():
@@ -170,30 +177,20 @@ def _time_limits(facts: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding(WARN, name, text, step)
 
 
-def _sessions(database: Database, statements: Statements, settings: Settings) -> Iterator[Finding]:
-    if _is_pooled(database, statements):
-        text = "a transaction-mode pooler stands in between: sessions are not ours alone"
-        yield Finding(FAIL, "pooler", text, "point database_url at PostgreSQL or a session pool")
+def _sessions(database: Database, settings: Settings) -> Iterator[Finding]:
+    if database.pooler:
+        text = "a transaction-mode pooler is declared: no session is taken for ours alone"
+        yield Finding(OK, "pooler", text)
+    elif is_pooled(database.engine):
+        text = "a transaction-mode pooler stands in between and is not declared"
+        yield Finding(FAIL, "pooler", text, DECLARE_STEP)
     try:
         database.listen_connection().close()
+    except ConfigError as error:
+        yield Finding(FAIL, "direct_url", error.what, error.next_step)
     except StoreUnavailable as error:
         step = f"correct database_direct_url ({settings.source_of('database_direct_url')})"
         yield Finding(FAIL, "direct_url", f"no session for LISTEN: {error.what}", step)
-
-
-def _is_pooled(database: Database, statements: Statements) -> bool:
-    """Look whether a connection keeps its backend while another one is at work."""
-
-    def backend(connection: Connection) -> int:
-        with connection.begin():
-            return int(_facts(connection, statements)["backend"])
-
-    with database.engine.connect() as first, database.engine.connect() as second:
-        before = backend(first)
-        with second.begin():
-            other = int(_facts(second, statements)["backend"])
-            # Asked in this order: a pool of one backend would make the next line wait for ever.
-            return other == before or backend(first) != before
 
 
 def _role(facts: Mapping[str, Any]) -> str:

@@ -21,6 +21,8 @@ from .postgres import check_schema, check_server
 from .tokens import check_redis
 
 _DATABASE_POOL = 2
+_ENDS = ("postgres_reachable", "pooler")
+"""Findings after which no statement can be relied on."""
 
 
 def diagnose(settings: Settings) -> Iterator[Finding]:
@@ -44,7 +46,7 @@ def _services(settings: Settings, database: Database, statements: Statements) ->
     server = list(check_server(database, statements, settings, limits))
     yield from server
     fits = False
-    if all(one.check != "postgres_reachable" for one in server):
+    if not any(one.level == FAIL and one.check in _ENDS for one in server):
         schema = list(check_schema(database, settings, limits))
         fits = all(one.level != FAIL for one in schema)
         yield from schema

@@ -18,7 +18,8 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from ..errors import ConfigError, StoreUnavailable
+from ..errors import StoreUnavailable
+from ..pooler import no_session
 from .connection import (
     READ_ONLY,
     SessionLimits,
@@ -28,6 +29,7 @@ from .connection import (
     quoted,
     sqlstate_of,
 )
+from .pooler import pooler_behind
 
 T = TypeVar("T")
 CommitLost = Literal["repeat", "raise"]
@@ -36,10 +38,8 @@ _REPEATED_STATES = {"40001", "40P01", READ_ONLY, "57P01", "57P02", "57P03"}
 _REPEATED_CLASSES = {"08", "53"}
 _LOCK_TIMEOUT = "55P03"
 _STATEMENT_TIMEOUT = "57014"
-_LOST_PREPARED = {"26000", "42P05"}
 _BACKOFF_BASE_SECONDS = 0.05
 _BACKOFF_CAP_SECONDS = 1.0
-_POOLER_STEP = "set the pooler option for this URL, and give a direct URL beside it"
 
 
 class LockTimeout(StoreUnavailable):
@@ -76,11 +76,14 @@ class Database:
         pool_wait_seconds: float = 5.0,
         pooler: bool = False,
     ) -> None:
-        """Open nothing yet. Raises ConfigError for a URL or a schema name that cannot be used."""
+        """Open nothing yet. Raises ConfigError for a URL or a schema name that cannot be used.
+
+        `pooler` says that `url` leads to a transaction-mode pooler; `direct_url` leads past it.
+        """
         self.schema = schema
         self.quoted_schema = quoted(schema)
         self._url = postgres_url(url)
-        self._direct_url = postgres_url(direct_url) if direct_url else self._url
+        self._direct_url = postgres_url(direct_url) if direct_url else None if pooler else self._url
         self._limits = SessionLimits(
             statement_timeout_seconds, idle_in_transaction_seconds, lock_timeout_seconds
         )
@@ -93,6 +96,11 @@ class Database:
 
     def __repr__(self) -> str:
         return f"Database(schema={self.schema!r}, name={self._name!r})"
+
+    @property
+    def pooler(self) -> bool:
+        """Whether a transaction-mode pooler is declared."""
+        return self._pooler
 
     @property
     def engine(self) -> Engine:
@@ -150,8 +158,11 @@ class Database:
     def listen_connection(self) -> psycopg.Connection[Any]:
         """Open a session of its own on the direct URL, in autocommit, for LISTEN.
 
-        The caller closes it. Raises StoreUnavailable where no session can be had.
+        The caller closes it. Raises StoreUnavailable where no session can be had, and ConfigError
+        where no URL leads past a pooler.
         """
+        if self._direct_url is None:
+            raise no_session()
         arguments = connect_arguments(
             self._direct_url, self._limits, pooler=False, name=f"{self._name} listen"
         )
@@ -159,7 +170,7 @@ class Database:
         try:
             return psycopg.connect(**{**parameters, **arguments}, autocommit=True)
         except psycopg.OperationalError as error:
-            raise _unavailable(_first_line(error)) from error
+            raise pooler_behind(error) or _unavailable(_first_line(error)) from error
 
     def dispose(self) -> None:
         """Close this process's idle connections; the next use opens new ones."""
@@ -173,6 +184,8 @@ def may_repeat(error: DBAPIError | PoolTimeout) -> bool:
     if isinstance(error, PoolTimeout):
         return False
     state = sqlstate_of(error)
+    if pooler_behind(error) is not None:
+        return False
     if state is None:
         # No answer of the server at all: it could not be reached, or the connection broke.
         return error.connection_invalidated or isinstance(error.orig, psycopg.OperationalError)
@@ -187,9 +200,8 @@ def judged(error: DBAPIError | PoolTimeout) -> Exception:
     state = sqlstate_of(error)
     if state == _LOCK_TIMEOUT:
         return LockTimeout("another transaction holds the row", next_step="ask again later")
-    if state in _LOST_PREPARED:
-        what = "a prepared statement was lost: a transaction-mode pooler stands in between"
-        return ConfigError(what, next_step=_POOLER_STEP)
+    if (pooler := pooler_behind(error)) is not None:
+        return pooler
     if state == _STATEMENT_TIMEOUT or may_repeat(error):
         return _unavailable(_first_line(error.orig))
     return error

@@ -14,7 +14,7 @@ import structlog
 
 from ..backoff import backoff_seconds
 from ..defaults import Limits
-from ..errors import AckboxError
+from ..errors import AckboxError, ConfigError
 from .connection import quoted
 from .database import Database
 from .notify import channel_name
@@ -25,7 +25,10 @@ _LOOK_SECONDS = 0.2
 
 
 class Listener:
-    """A thread that calls `on_ring` for notifications. `on_ring` must return at once."""
+    """A thread that calls `on_ring` for notifications. `on_ring` must return at once.
+
+    Where no URL leads past a pooler it says so once, and polls find what nobody rings for.
+    """
 
     def __init__(
         self, database: Database, on_ring: Callable[[], None], stop: threading.Event
@@ -46,9 +49,14 @@ class Listener:
             try:
                 self._listen()
                 failures = 0
+            except ConfigError as error:
+                # No time mends a setting. The thread stays, since a role lives by its threads.
+                _log.error("listen_impossible", what=error.what, next_step=error.next_step)
+                self._stop.wait()
             except (psycopg.Error, AckboxError, OSError) as error:
                 failures += 1
-                _log.warning("listen_failed", error=type(error).__name__, failures=failures)
+                code = error.code if isinstance(error, AckboxError) else type(error).__name__
+                _log.warning("listen_failed", code=code, failures=failures)
                 self._stop.wait(backoff_seconds(failures, random.uniform(0.5, 1.0), _AWAY))
 
     def _listen(self) -> None:

@@ -86,16 +86,17 @@ class AsyncPlanner:
         namespace: str = DEFAULT_NAMESPACE,
         limits: Limits = DEFAULTS,
         pool_size: int = 5,
+        pooler: bool | None = None,
         find_running: FindRunning | None = None,
     ) -> Self:
         """Return a planner for a database, named as for `Planner.connect`; opens nothing yet.
 
         Raises ConfigError where no database is named.
         """
-        place = place_of(url, redis_url, schema, outbox, find_running)
+        place = place_of(url, redis_url, schema, outbox, pooler, find_running)
         database = Database(
             place.url, schema=place.schema, pool_size=THREADS_POOL_SIZE,
-            application_name="ackbox planner",
+            pooler=place.pooler, application_name="ackbox planner",
         )  # fmt: skip
         return cls(
             database, limits=limits, namespace=namespace, outbox=place.outbox, bus=place.bus,

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...outbox.errors import ConfigError
+from ...outbox.pooler import POOLER_VARIABLE, TRANSACTION
 from .bell import TokenRinger
 
 FindRunning = Callable[[], str | None]
@@ -57,6 +58,7 @@ class Place:
     schema: str
     outbox: str
     bus: TokenRinger | None
+    pooler: bool
 
 
 def place_of(
@@ -64,11 +66,12 @@ def place_of(
     redis_url: str | None,
     schema: str | None,
     outbox: str | None,
+    pooler: bool | None,
     find_running: FindRunning | None,
 ) -> Place:
     """Return what was given, else what the environment names, else the defaults.
 
-    Raises ConfigError where no database is named, or where a URL cannot be used.
+    Raises ConfigError where no database is named, or where a URL or a pooler cannot be used.
     """
     name = outbox or os.environ.get(OUTBOX_VARIABLE) or "default"
     return Place(
@@ -76,6 +79,18 @@ def place_of(
         schema or os.environ.get(SCHEMA_VARIABLE) or "ackbox",
         name,
         token_bus(redis_url, name),
+        pooler if pooler is not None else _declared_pooler(),
+    )
+
+
+def _declared_pooler() -> bool:
+    """Return whether the environment declares a transaction-mode pooler."""
+    declared = os.environ.get(POOLER_VARIABLE, "").lower()
+    if declared in ("", TRANSACTION):
+        return declared == TRANSACTION
+    raise ConfigError(
+        f"the environment declares a pooler of another mode than {TRANSACTION}",
+        next_step=f"set {POOLER_VARIABLE}={TRANSACTION}, or unset it",
     )
 
 

@@ -80,18 +80,21 @@ class Planner:
         namespace: str = DEFAULT_NAMESPACE,
         limits: Limits = DEFAULTS,
         pool_size: int = 5,
+        pooler: bool | None = None,
         find_running: FindRunning | None = None,
     ) -> Self:
         """Return a planner for a database, named here, by ACKBOX_DATABASE_URL or a running bus.
 
         `schema` and `outbox` are those of ACKBOX_SCHEMA and ACKBOX_OUTBOX, else ackbox and
-        default. `find_running` answers the URL of an `ackbox up` nearby. Never starts a server.
-        Raises ConfigError where no database is named.
+        default. `pooler` says that the URL leads to a transaction-mode pooler; None takes what
+        ACKBOX_DATABASE_POOLER says. `find_running` answers the URL of an `ackbox up` nearby.
+        Never starts a server. Raises ConfigError where no database is named.
         """
-        place = place_of(url, redis_url, schema, outbox, find_running)
+        place = place_of(url, redis_url, schema, outbox, pooler, find_running)
         database = Database(
-            place.url, schema=place.schema, pool_size=pool_size, application_name="ackbox planner"
-        )
+            place.url, schema=place.schema, pool_size=pool_size, pooler=place.pooler,
+            application_name="ackbox planner",
+        )  # fmt: skip
         return cls(database, limits=limits, namespace=namespace, outbox=place.outbox, bus=place.bus)
 
     def __repr__(self) -> str:

@@ -42,6 +42,7 @@ def test_defaults_need_nothing(tmp_path: Path) -> None:
 EXAMPLES = [
     ("database_url", '"postgres://u@h/d"', "postgres://u@h/d", "postgresql+psycopg://u@h/d"),
     ("database_direct_url", '"postgresql://u@h/d"', "postgresql://u@h/d", None),
+    ("database_pooler", '"transaction"', "Transaction", "transaction"),
     ("redis_url", '"redis://h:7/3"', "redis://h:7/3", "redis://h:7/3"),
     ("data_dir", '"/srv/x"', "/srv/x", "/srv/x"),
     ("schema", '"plans"', "plans", "plans"),
@@ -237,3 +238,15 @@ def test_a_limit_that_tools_declare_is_refused_and_not_ignored(name: str) -> Non
     """Where it would change nothing, the setting says where the limit belongs."""
     with pytest.raises(ConfigError, match="belongs to each tool"):
         load_settings({"limits": f"{name}=3"})
+
+
+def test_a_pooled_url_is_no_direct_one() -> None:
+    """What needs a session is told so where the only URL leads to a pooler."""
+    pooled = {"database_url": "postgres://u@h/d", "database_pooler": "transaction"}
+    with pytest.raises(ConfigError, match="session of their own") as refused:
+        _ = load_settings(pooled).direct_url
+    assert "ACKBOX_DATABASE_DIRECT_URL" in refused.value.next_step
+    past = load_settings({**pooled, "database_direct_url": "postgres://u@past/d"})
+    assert "past" in str(past.direct_url)
+    with pytest.raises(ConfigError, match="database_pooler"):
+        load_settings({**pooled, "database_pooler": "true"})

@@ -1,7 +1,7 @@
 """Collects commands of many attempts and answers them in batches: one transaction for all of them.
 
 Decides nothing about rows. While one batch is being committed the next one gathers, so the batch
-size follows the load by itself. Shell; standard library and structlog only.
+size follows the load by itself. Shell; no driver.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import structlog
+
+from ...outbox.errors import AckboxError
 
 Command = TypeVar("Command")
 Answer = Callable[[Any], None]
@@ -71,7 +73,8 @@ class Coalescer(Generic[Command]):
         try:
             return self._perform(commands)
         except Exception as error:  # noqa: BLE001 - every attempt depends on this thread
-            _log.error("batch_broken", error=type(error).__name__, rows=len(commands))
+            code = error.code if isinstance(error, AckboxError) else type(error).__name__
+            _log.error("batch_broken", code=code, rows=len(commands))
         if len(commands) == 1:
             return [self._failed(commands[0])]
         return [reply for command in commands for reply in self._replies([command])]

@@ -72,5 +72,5 @@ class Heartbeat:
                 self._store.push_quiet(seqs)
         except (AckboxError, SQLAlchemyError) as error:
             # A thread that ended here would leave a process that never sends and never ends.
-            code = getattr(error, "code", None) or type(error).__name__
+            code = error.code if isinstance(error, AckboxError) else type(error).__name__
             _log.warning("heartbeat_failed", code=code)

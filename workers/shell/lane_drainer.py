@@ -130,7 +130,7 @@ class ProcessDrainer:
             claims = self._store.claim(lane, wanted, self._owner, self._contracts, alone=alone)
         except (AckboxError, SQLAlchemyError) as error:
             # Also a lost COMMIT: what it claimed is nobody's and lapses by itself.
-            _log.warning("claim_failed", lane=lane, error=type(error).__name__)
+            _log.warning("claim_failed", lane=lane, code=_code(error))
         finally:
             self._slots.release(lane, wanted - len(claims))
         self._runner.start(claims, lambda claim: self._slots.release(claim.lane))
@@ -167,7 +167,7 @@ class ProcessDrainer:
         try:
             found = self._store.suspect_ready(lane)
         except (AckboxError, SQLAlchemyError) as error:
-            _log.warning("claim_failed", lane=lane, error=type(error).__name__)
+            _log.warning("claim_failed", lane=lane, code=_code(error))
             return
         if found:
             with self._state:
@@ -192,3 +192,7 @@ class ProcessDrainer:
             if self._stopping.wait(LOOK_SECONDS / 10):
                 return False
         return True
+
+
+def _code(error: AckboxError | SQLAlchemyError) -> str:
+    return error.code if isinstance(error, AckboxError) else type(error).__name__

@@ -29,6 +29,7 @@ from ...outbox.commands import (
 )
 from ...outbox.errors import StoreUnavailable
 from ...outbox.give_back import UNSERVED
+from ...outbox.pooler import UndeclaredPooler
 from ...outbox.shell.attempt_store import LOCKED_ROW, AttemptStore
 from ...outbox.shell.fault_points import FaultPoints
 from ...tool_adapters.contract import Evidence, OverLimit
@@ -332,7 +333,7 @@ class Runner:
         while True:
             try:
                 return self._store.record(batch)
-            except StoreUnavailable as error:
+            except (StoreUnavailable, UndeclaredPooler) as error:
                 _log.warning("records_failed", code=error.code, rows=len(batch))
                 if self._closing.wait(RECORD_RETRY_SECONDS):
                     return [_no_record(record) for record in batch]
