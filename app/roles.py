@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import structlog
 
@@ -246,6 +249,21 @@ def _time_out_gate(parts: Parts, reader: RowReader, command: TimeOutGate) -> boo
         lambda c: time_out_gate(c, parts.statements, reader, command.seq, command.fingerprint)
     )
     return not isinstance(answer, Refusal)
+
+
+@contextmanager
+def background_roles(parts: Parts) -> Iterator[None]:
+    """Run the four background roles beside the caller, each as a process of its own name would."""
+    stop = threading.Event()
+    roles: list[Role] = []
+    try:
+        for start in (start_relay, start_reaper, start_reconciler, start_consumer):
+            roles.append(start(replace(parts, worker_id=uuid4()), stop))
+        yield
+    finally:
+        stop.set()
+        for role in roles:
+            role.close()
 
 
 def _make_partitions(parts: Parts) -> None:

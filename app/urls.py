@@ -109,3 +109,9 @@ def _without_password(text: str) -> str:
     netloc = f"{user}{colon}{_HIDDEN if colon else ''}{at}{host}"
     query = f"?{_HIDDEN}" if parts.query else ""
     return f"{parts.scheme}://{netloc}{parts.path}{query}"
+
+
+def revealed(url: SecretUrl | None) -> str:
+    """Return a URL with its password, for a run that has all its URLs before anything starts."""
+    assert url is not None, "services have been started"
+    return url.reveal()

@@ -5,22 +5,20 @@ Everything stands in a schema and under an outbox name of the run's own.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from uuid import uuid4
 
 from ...outbox.shell.fault_points import PLAN_VARIABLE
 from ...outbox.shell.redis_bus import TokenBus, queue_name
 from ...planner.shell.planner import Planner
 from ...tool_adapters.registry import Tools
 from ..parts import Parts, build_parts
-from ..roles import Role, start_consumer, start_reaper, start_reconciler, start_relay
+from ..roles import background_roles
 from ..rq_process import child_environ
 from ..settings import Settings
-from ..urls import SecretUrl
+from ..urls import revealed
 from .plan import KEYLESS, LANES
 from .processes import GRACE_SECONDS, HostedPool
 from .tokens import TokenThief, UnreliableRinger
@@ -93,7 +91,7 @@ def outbox_side(
         stack.callback(ringer.close)
         thief = TokenThief(redis_url, settings.outbox, settings.lanes)
         stack.callback(thief.close)
-        stack.enter_context(_roles(parts))
+        stack.enter_context(background_roles(parts))
         planner = stack.enter_context(Planner(parts.database, limits=parts.limits, bus=ringer))
         environ = _worker_environ(settings, provider_url, fault_plan)
         pools = tuple(
@@ -125,20 +123,6 @@ def shared_out(workers: int) -> list[tuple[int, list[str]]]:
     return [(workers - 1, others), (1, [own])]
 
 
-@contextmanager
-def _roles(parts: Parts) -> Iterator[None]:
-    stop = threading.Event()
-    roles: list[Role] = []
-    try:
-        for start in (start_relay, start_reaper, start_reconciler, start_consumer):
-            roles.append(start(replace(parts, worker_id=uuid4()), stop))
-        yield
-    finally:
-        stop.set()
-        for role in roles:
-            role.close()
-
-
 def _worker_environ(settings: Settings, provider_url: str, fault_plan: Path) -> dict[str, str]:
     """Return the environment of the worker processes; URLs stand on no command line."""
     own = settings.model_copy(update={"tools": (TOOLS_PLACE,), "log_format": "json"})
@@ -148,9 +132,3 @@ def _worker_environ(settings: Settings, provider_url: str, fault_plan: Path) -> 
         PROVIDER_VARIABLE: provider_url,
         PLAN_VARIABLE: str(fault_plan),
     }
-
-
-def revealed(url: SecretUrl | None) -> str:
-    """Return a URL with its password; the run has both URLs before anything starts."""
-    assert url is not None
-    return url.reveal()

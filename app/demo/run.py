@@ -21,12 +21,13 @@ from ...outbox.told import Committed
 from ..environment import started_services
 from ..logging import configure_logging
 from ..settings import Settings
+from ..urls import revealed
 from .driver import Driver
 from .faults import KillPlan
 from .figures import Ending, Figures, count_ackbox, count_naive
 from .naive import NaiveSide
 from .naive_job import KEY_SEPARATOR
-from .outbox_side import OutboxSide, outbox_side, revealed, run_settings
+from .outbox_side import OutboxSide, outbox_side, run_settings
 from .plan import Step, plan_steps
 from .progress import Display
 from .provider import ProviderProcess, by_step, open_log

@@ -19,7 +19,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from redis import Redis
 from rq import Queue
@@ -37,11 +36,11 @@ from ...sim.tool_specs import ToolSpec
 from ...tool_adapters.registry import Tools
 from ...tool_adapters.shell.fake_server import FakeServer
 from ..parts import Parts, build_parts
-from ..roles import Role, start_consumer, start_reaper, start_reconciler, start_relay
+from ..roles import background_roles
 from ..rq_process import COMMAND, child_environ
 from ..settings import Settings
 from ..stores import own_database
-from ..urls import SecretUrl
+from ..urls import revealed
 
 LIMITS: dict[str, float | int] = {
     "claim_lease_seconds": 4.0,
@@ -196,13 +195,13 @@ def stack_side(
     """Bring a real outbox up for one trace, and down again however the block ends."""
     own = _own_settings(settings, plan)
     with ExitStack() as stack:
-        upgrade(_revealed(own.direct_url), schema=own.schema_name, outbox=own.outbox)
+        upgrade(revealed(own.direct_url), schema=own.schema_name, outbox=own.outbox)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ackbox-replay-")))
         provider = stack.enter_context(FakeServer())
         parts = _stack_parts(own, Tools(*stack_tools(specs, provider.url)))
         stack.callback(parts.dispose)
         stack.callback(_clear, parts, own)
-        bus = TokenBus(_revealed(own.redis_url), own.outbox)
+        bus = TokenBus(revealed(own.redis_url), own.outbox)
         planner = stack.enter_context(Planner(
             parts.own_database("ackbox sim replay planner", 4), limits=parts.limits, bus=bus
         ))  # fmt: skip
@@ -210,7 +209,7 @@ def stack_side(
         write_tools(folder, specs, provider.url)
         _write_plan(folder, plan)
         side = StackSide(parts, planner, provider.url, plan, folder, environ)
-        stack.enter_context(_roles(parts))
+        stack.enter_context(background_roles(parts))
         stack.callback(side.end_workers)
         yield side
 
@@ -237,34 +236,15 @@ def _write_plan(folder: Path, plan: StackPlan) -> None:
     (folder / "plan.json").write_text(json.dumps(plan.points), encoding="utf-8")
 
 
-@contextmanager
-def _roles(parts: Parts) -> Iterator[None]:
-    stop = threading.Event()
-    roles: list[Role] = []
-    try:
-        for start in (start_relay, start_reaper, start_reconciler, start_consumer):
-            roles.append(start(replace(parts, worker_id=uuid4()), stop))
-        yield
-    finally:
-        stop.set()
-        for role in roles:
-            role.close()
-
-
 def _clear(parts: Parts, own: Settings) -> None:
     """Drop the trace's schema and its queues."""
     drop = text(f"DROP SCHEMA {parts.database.quoted_schema} CASCADE")
     parts.database.run(lambda connection: connection.execute(drop))
     names = [queue_name(lane, own.outbox) for lane in _lanes(parts, own.lanes)]
-    with Redis.from_url(_revealed(own.redis_url)) as connection:
+    with Redis.from_url(revealed(own.redis_url)) as connection:
         for name in (*names, results_queue_name(own.outbox)):
             Queue(name, connection=connection).delete(delete_jobs=True)
 
 
 def _lanes(parts: Parts, lanes: Sequence[str]) -> set[str]:
     return {*lanes, *parts.registry.lanes()}
-
-
-def _revealed(url: SecretUrl | None) -> str:
-    assert url is not None, "services have been started"
-    return url.reveal()

@@ -1,8 +1,6 @@
 """The bus that rings lanes: the shape of a token, and a Redis that fails in every way it can."""
 
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -23,23 +21,6 @@ from ackbox.outbox.shell.redis_bus import (
 )
 
 from .valkey_process import ValkeyProcess, eventually
-
-
-@pytest.fixture
-def valkey(tmp_path: Path) -> Iterator[ValkeyProcess]:
-    """Run a server of this test's own."""
-    server = ValkeyProcess(tmp_path)
-    server.start()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def bus(valkey: ValkeyProcess) -> Iterator[TokenBus]:
-    """Return a bus of the default outbox on the server."""
-    bus = TokenBus(valkey.url)
-    yield bus
-    bus.close()
 
 
 def tokens(valkey: ValkeyProcess, name: str) -> list[Job]:
